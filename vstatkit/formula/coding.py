@@ -175,10 +175,7 @@ class Coding:
             raise
 
     def _set_trained_levels(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Give categories the levels that they had in training, in that order.
-
-        Categories with a value that training did not have stay as they are.
-        """
+        """Give categories their levels in training, in that order, if all are known."""
         changed: dict[str, pd.Series] = {}
         trained = self.recipe.frame.dtypes.to_dict()
         for name, kind in frame.dtypes.items():

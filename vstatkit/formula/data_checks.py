@@ -135,10 +135,7 @@ def _row_codes(y: Floats, X: Floats) -> tuple[Ints, Ints]:
 def _compare_other_columns(
     codes: Ints, parsed: ParsedFormula, unit_of_row: Ints | None
 ) -> tuple[Ints, Ints, list[str]]:
-    """Tell rows apart by the other columns of the data, too; see `_row_codes`.
-
-    Columns that number rows, or copies, are not compared; their names are returned.
-    """
+    """Tell rows apart by the other columns, too; name those that only number rows."""
     own = [*parsed.coding.variables, parsed.response]
     ignored, numberings = [], []
     for name in parsed.data.columns.difference(own, sort=False):
@@ -338,10 +335,7 @@ def _one_to_one_variables(parsed: ParsedFormula) -> list[str]:
 def find_far_rows(
     frame: pd.DataFrame, ranges: Mapping[str, tuple[float, float]]
 ) -> Finding | None:
-    """Find rows that lie far outside the training data in some numeric predictor.
-
-    `ranges` has the smallest and largest training value of every numeric predictor.
-    """
+    """Find rows far outside the `ranges` of numeric predictors in the training data."""
     any_far, texts = np.zeros(len(frame), dtype=bool), []
     for name, (low, high) in ranges.items():
         values, step = frame[name].to_numpy(dtype=np.float64), FAR * high - FAR * low
@@ -385,11 +379,7 @@ def find_unobserved_levels(frame: pd.DataFrame, coding: Coding) -> Finding | Non
 
 
 def unobserved_finding(name: str, unseen: pd.Series, n_rows: int) -> Finding:
-    """Report values of a predictor that no training row has.
-
-    `unseen` has these values, with the labels of their rows, of which `n_rows` are
-    predicted.
-    """
+    """Report values of a predictor, labelled by rows, that no training row has."""
     text = f"{name} = {str(unseen.iloc[0])!r} in row {row_name(unseen.index[0])}"
     return Finding(
         UnobservedLevelWarning,
@@ -403,11 +393,7 @@ def unobserved_finding(name: str, unseen: pd.Series, n_rows: int) -> Finding:
 def warn_of_new_rows(
     data: Any, coding: Coding, ranges: Mapping[str, tuple[float, float]]
 ) -> tuple[str, ...]:
-    """Warn of rows to predict about which the training data say nothing.
-
-    The rows have been coded, so that their columns fit. Returns notes for a summary;
-    see `find_far_rows` for `ranges`.
-    """
+    """Warn of coded rows about which the training data say nothing; return notes."""
     frame = respell_columns(as_frame(data), coding.variables)
     findings = find_far_rows(frame, ranges), find_unobserved_levels(frame, coding)
     return warn_of(findings)

@@ -78,10 +78,7 @@ class PlainInfo:
         return dict.fromkeys(self.categories, 0)
 
     def _first_level(self, code: str) -> int:
-        """Place of the first level with a column.
-
-        Without an intercept, the first category has columns for all levels.
-        """
+        """Place of the first level with a column; one category may need them all."""
         return int(() in self.terms or code != next(iter(self.categories)))
 
     def matrix(self, frame: pd.DataFrame) -> Floats:

@@ -113,10 +113,7 @@ def reads_as_number(value: Any) -> bool:
 def first_non_number(
     column: pd.Series, right: Callable[[Any], bool] = reads_as_number
 ) -> Any:
-    """Show why a column is not one of numbers: the first value that is none.
-
-    Where all are written as numbers, it is the first, and None where none is there.
-    """
+    """Show the first value that is no number; if all read as numbers, the first."""
     values = column.dropna().tolist()
     words = (value for value in values if not right(value))
     return next(words, values[0] if values else None)
@@ -204,10 +201,7 @@ def check_finite(
     first: int = 0,
     labels: pd.Index | None = None,
 ) -> None:
-    """Refuse a design matrix with infinite or, unless allowed, missing values.
-
-    In messages rows have their labels, or are counted from `first`.
-    """
+    """Refuse infinite and, unless allowed, missing values of a design matrix."""
     bad = np.isinf(X) if allow_missing else ~np.isfinite(X)
     if bad.any():
         row, column = np.argwhere(bad)[0]

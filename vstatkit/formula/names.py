@@ -44,10 +44,7 @@ _OPERATORS = frozenset(
 
 
 def settle_names(formula: str, columns: Sequence[str] | pd.Index) -> str:
-    """Write the names of columns so that they are read as the columns they mean.
-
-    Names that are read as they are written stay as they are.
-    """
+    """Quote or respell names that would not be read as the columns they mean."""
     if formula.isascii() and all(is_plain(str(name)) for name in columns):
         return formula
     known, alike = set(columns), _columns_by_form(columns)
@@ -152,10 +149,7 @@ class ResolvedFormula:
     environment: Environment  # where other names are looked up
 
     def names(self) -> dict[str, Any]:
-        """Names that the formula reads from the environment, and their values.
-
-        Functions that every formula may use are not among them.
-        """
+        """Names read from the environment, without `SAFE_FUNCTIONS`, and their values."""
         codes = distinct_codes(self.model.terms)
         codes = [code for code in codes if code not in self.model.columns]
         visible = patsy_engine.visible_names(self.environment) if codes else {}
@@ -192,10 +186,7 @@ def read_names(
     environment: Environment | None,
     not_in_dot: tuple[str, ...],
 ) -> FormulaNames:
-    """Read a formula as far as that needs no more than the names of the columns.
-
-    See `read_formula`.
-    """
+    """Read a formula as far as that needs only names; see `read_formula`."""
     trusted = environment is not None
     if not trusted and isinstance(formula, str):
         sandbox.check_text(formula)

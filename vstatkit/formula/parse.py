@@ -111,10 +111,7 @@ class Recipe:
         return coding
 
     def predictors(self, nobs: int, n_dropped: int) -> pd.DataFrame | None:
-        """Return the predictors in the rows that were used, given their numbers.
-
-        None if the frame does not have all rows, as for data on disk.
-        """
+        """Return the predictors in the rows that were used; None for data on disk."""
         if len(self.frame) != nobs + n_dropped:
             return None
         if n_dropped == 0:
@@ -236,10 +233,7 @@ def assemble_parsed(
     data: Any,
     **recipe: Any,
 ) -> ParsedFormula:
-    """Build a `ParsedFormula` from its parts; see it, `Coding` and `Recipe`.
-
-    `examples` is the frame of the recipe, and `n_rows` includes dropped rows.
-    """
+    """Build a `ParsedFormula`; `examples` is the frame of the recipe."""
     names = variables(reading.model.right, reading.frame.columns)
     coding = Coding(
         info=info,

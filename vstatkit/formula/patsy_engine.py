@@ -174,11 +174,7 @@ def learn_batches(
     *,
     missing: OnMissing,
 ) -> SideInfo:
-    """Learn some of the terms from data that come in batches; see `learn`.
-
-    `batches` reads the data from the beginning; it is called once for the levels and
-    once more for whatever stateful transforms have to know.
-    """
+    """Learn some of the terms from data in batches, which are read repeatedly."""
     with engine_errors(hint=_hint(missing)):
         (info,) = design_matrix_builders(
             [_terms(model, terms)], batches, environment, _action(missing)
@@ -245,11 +241,7 @@ def _transforms(info: SideInfo) -> dict[str, dict[str, Any]]:
 def read_constraint(
     text: str, names: Sequence[str], hint: str = ""
 ) -> tuple[Floats, Floats]:
-    """Read restrictions such as "x1 = x2, x3 = 0"; `hint` ends messages.
-
-    Returns `coefs` and `constants` of `coefs @ params = constants`, shapes (r, m) and
-    (r,).
-    """
+    """Read coefs and constants of "x1 = x2, x3 = 0", with shapes (r, m) and (r,)."""
     with engine_errors("cannot read the restrictions: ", hint):
         constraint = patsy.DesignInfo(names).linear_constraint(text)
     coefs = np.asarray(constraint.coefs, dtype=np.float64)
@@ -284,10 +276,7 @@ _OTHER_ERRORS = (
 
 @dataclass(frozen=True)
 class _PatsyInfo:
-    """patsy's description of one side, with the properties of `PlainInfo`.
-
-    It cannot be pickled.
-    """
+    """patsy's description of one side, which cannot be pickled; see `PlainInfo`."""
 
     info: patsy.DesignInfo
 
@@ -312,10 +301,7 @@ class _PatsyInfo:
 
     @property
     def references(self) -> Mapping[str, int]:
-        """Place of the reference level, for factors in indicators of levels.
-
-        It is the first level unless the formula says otherwise.
-        """
+        """Place of the reference level, for factors in indicators of levels."""
         places: dict[str, int] = {}
         codings = self.info.term_codings.values()
         for subterm in (subterm for subterms in codings for subterm in subterms):

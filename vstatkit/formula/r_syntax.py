@@ -384,11 +384,7 @@ def _shift_advice(function: str, column: str, steps: str = "") -> str:
 def advise_function(
     name: str, code: str, tree: ast.AST, columns: Container[str], *, trusted: bool
 ) -> str:
-    """Say that a function is unknown, and what to do instead.
-
-    `tree` is the code of the factor, parsed. Trusted formulas may call functions of the
-    caller's.
-    """
+    """Say that a factor calls an unknown function, and what to do instead."""
     call = next(
         node
         for node in ast.walk(tree)

@@ -75,10 +75,7 @@ def check_lengths(codes: Sequence[str]) -> None:
 
 
 def check_codes(codes: Sequence[str], frame: pd.DataFrame) -> None:
-    """Refuse code that could take more time or memory than the data call for.
-
-    Only names that may be trusted stand in the code of the factors.
-    """
+    """Refuse code that could take more time or memory than the data call for."""
     kinds = {
         str(name): "number" if is_number_kind(kind) or kind.kind == "b" else "text"
         for name, kind in frame.dtypes.items()
@@ -98,10 +95,7 @@ def check_codes(codes: Sequence[str], frame: pd.DataFrame) -> None:
 
 
 def check_width(terms: Sequence[Sequence[str]], frame: pd.DataFrame) -> None:
-    """Refuse products and splines that make too many columns.
-
-    Terms have the codes of their factors.
-    """
+    """Refuse products and splines that make too many columns."""
     codes = dict.fromkeys(code for term in terms for code in term)
     widths = {code: _width(parse_code(code).body, frame) for code in codes}
     total = 0

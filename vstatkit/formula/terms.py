@@ -30,10 +30,7 @@ class Side:
 
 
 def sides(tree: Any, max_terms: int) -> tuple[Side, Side]:
-    """List the terms of both sides of `left ~ right`, a syntax tree of the engine's.
-
-    Products of more than `max_terms` terms are refused.
-    """
+    """List the terms of both sides of `left ~ right`; products are bounded."""
     if len(tree.args) != 2:
         raise FormulaError("a formula has one response, a `~` and a right-hand side.")
     left, right = (_expand(side, max_terms) for side in tree.args)
@@ -41,10 +38,7 @@ def sides(tree: Any, max_terms: int) -> tuple[Side, Side]:
 
 
 def written_factors(tree: Any) -> dict[str, Any]:
-    """List the code of every factor that is written, and where it stands.
-
-    Factors that are taken out again are among them.
-    """
+    """List all factors, also those that are taken out again, and where they stand."""
     factors: dict[str, Any] = {}
     for node in _bottom_up(tree):
         if node.type == "PYTHON_EXPR":

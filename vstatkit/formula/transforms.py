@@ -98,10 +98,7 @@ class Intervals:
 
 
 def _as_function(kind: Any) -> Any:
-    """Make a function of formulas, with the options of `memorize_chunk`.
-
-    Outside of formulas, the data are the training data, too.
-    """
+    """Make a function of formulas that learns from its own data outside of them."""
 
     def function(x: Any, *options: Any, **named: Any) -> Any:
         transform = kind()

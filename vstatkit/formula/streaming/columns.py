@@ -42,10 +42,7 @@ class ColumnBlock(NamedTuple):
 
 
 class ColumnWriter:
-    """Writes a column to disk: numbers unchanged, other values as codes.
-
-    By default, `rows`, the destination, is a new file.
-    """
+    """Writes a column to disk: numbers unchanged, other values as codes."""
 
     def __init__(
         self, kind: Any, rows: GrowingArray | PlacedArray | MemoryRows | None = None

@@ -264,10 +264,7 @@ def survey(
     needed: Container[str],
     n_jobs: int | None,
 ) -> Survey:
-    """Read some columns of the data once; see `RowSummary` for `bare` and `needed`.
-
-    Columns in `finite` must not have infinite values.
-    """
+    """Read some columns once, and check those in `finite`; see `RowSummary`."""
     how = (columns, bare, needed)
     seen, parts, portions = RowSummary(*how), parts_of(source), []
     given = [(part,) for part in parts]
