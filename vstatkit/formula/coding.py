@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 import pandas as pd
@@ -25,34 +25,14 @@ from vstatkit.formula.patsy_engine import SideInfo
 
 if TYPE_CHECKING:
     from vstatkit.formula.parse import Recipe
+    from vstatkit.formula.streaming.columns import StoredFrame
 
 FEW_VALUES = 10  # distinct values up to which quantiles of a column are observed values
 LOOK_AT = 1000  # first values of a column that are looked at before all of them are
 
 
-class Variables(Protocol):
-    """Summaries of columns, over the rows that are used."""
-
-    @property
-    def kinds(self) -> Mapping[str, Any]:
-        """Kind of every column, in their order."""
-
-    def median(self, names: Sequence[str]) -> dict[str, Any]:
-        """Medians of numeric columns."""
-
-    def mode(self, name: str) -> Any:
-        """Most frequent value; of several, the one that comes first in the data."""
-
-    def extremes(self, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
-        """Smallest and largest values of numeric columns."""
-
-    def quantiles(
-        self, names: Sequence[str], shares: Sequence[float]
-    ) -> dict[str, list[float]]:
-        """Quantiles of numeric columns: observed values, if a column has few."""
-
-    def levels(self, name: str) -> list[Any]:
-        """Levels of a category that occur, in order."""
+# Summaries of columns, over the rows that are used.
+Variables = Union["FrameVariables", "StoredFrame"]
 
 
 @dataclass(frozen=True)
@@ -72,10 +52,7 @@ class FrameVariables:
         return {str(name): median for name, median in medians.items()}
 
     def mode(self, name: str) -> Any:
-        """Most frequent value; of several, the one that comes first in the data.
-
-        So the order of levels does not matter.
-        """
+        """Most frequent value; of several, the one that comes first in the data."""
         column = self.frame[name]
         modes = column.mode()
         return modes.iloc[0] if len(modes) == 1 else column[column.isin(modes)].iloc[0]
@@ -106,11 +83,10 @@ class FrameVariables:
 
     def _group_by_kind(self, names: Sequence[str]) -> list[list[str]]:
         """List columns of one kind together: many columns are fast at a time."""
-        kinds = self.kinds
-        return [
-            [name for name in names if kinds[name] == kind]
-            for kind in dict.fromkeys(kinds[name] for name in names)
-        ]
+        kinds, groups = self.kinds, dict[Any, list[str]]()
+        for name in names:
+            groups.setdefault(kinds[name], []).append(name)
+        return list(groups.values())
 
     def levels(self, name: str) -> list[Any]:
         """Levels of a category that occur, in order."""
@@ -119,13 +95,7 @@ class FrameVariables:
 
 
 def has_few_values(column: pd.Series) -> bool:
-    """Whether values between the observed ones make no sense: a 0/1 column, counts.
-
-    Examples
-    --------
-    >>> has_few_values(pd.Series([0, 1, 1, 0])), has_few_values(pd.Series(range(50)))
-    (True, False)
-    """
+    """Whether values between the observed ones make no sense: a 0/1 column, counts."""
     some = column.iloc[:LOOK_AT].nunique() <= FEW_VALUES  # most columns end here
     return some and column.nunique() <= FEW_VALUES
 
@@ -137,27 +107,13 @@ def as_variables(frame: pd.DataFrame | Variables) -> Variables:
 
 @dataclass(frozen=True)
 class Coding:
-    """How the right-hand side was coded.
+    """How the right-hand side was coded."""
 
-    Attributes
-    ----------
-    info : SideInfo
-        Levels and states of stateful transforms, as the engine holds them.
-    columns : ndarray
-        Which of its columns are used.
-    variables : tuple of str
-        Columns of the data that the right-hand side reads.
-    categorical : frozenset of str
-        Those that enter as categories.
-    recipe : Recipe
-        How to build it again.
-    """
-
-    info: SideInfo
-    columns: Ints
-    variables: tuple[str, ...]
-    categorical: frozenset[str]
-    recipe: "Recipe"
+    info: SideInfo  # levels and states of stateful transforms, as the engine has them
+    columns: Ints  # which of its columns are used
+    variables: tuple[str, ...]  # columns of the data that the right-hand side reads
+    categorical: frozenset[str]  # those that enter as categories
+    recipe: "Recipe"  # how to build it again
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what the engine holds: it cannot be pickled."""
@@ -183,36 +139,28 @@ class Coding:
         bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
         if not passes and bad.size:
             self._check_present(frame.iloc[bad])
-        check_finite(
-            X,
-            self.names,
-            allow_missing=passes,
-            where="the new data: ",
-            labels=frame.index,
-        )
+        names, where = self.names, "the new data: "
+        check_finite(X, names, allow_missing=passes, where=where, labels=frame.index)
         return X
 
     def _check_present(self, frame: pd.DataFrame) -> None:
         """Refuse missing values, in rows that cannot be coded."""
         frame = respell_columns(frame, self.variables)
+        known = self.recipe.frame.dtypes
         for name in self.variables:
             if name not in frame:
                 continue
-            missing = frame.index[frame[name].isna()]
-            if len(missing) and not self._has_texts_for_numbers(frame[name]):
-                row = row_name(missing[0])
+            column = frame[name]
+            missing = frame.index[column.isna()]
+            # Something else in a column of numbers is worse.
+            other = not is_number_kind(column.dtype) and column.notna().any()
+            if len(missing) and not (other and is_number_kind(known[name])):
                 raise FormulaError(
-                    f"the new data: column {name!r} is missing in row {row} "
-                    f"({len(missing):,} such row(s)). Leave them out, "
-                    f"data.dropna(subset=[{name!r}]), or fill them in. Forests "
-                    "fitted with missing='pass' predict rows without a number."
+                    f"the new data: column {name!r} is missing in row "
+                    f"{row_name(missing[0])} ({len(missing):,} such row(s)). Leave "
+                    f"them out, data.dropna(subset=[{name!r}]), or fill them in. "
+                    "Forests fitted with missing='pass' predict rows without a number."
                 )
-
-    def _has_texts_for_numbers(self, column: pd.Series) -> bool:
-        """Whether a column of numbers has something else here, which is worse."""
-        known = self.recipe.frame[column.name].dtype
-        other = not is_number_kind(column.dtype) and column.notna().any()
-        return bool(is_number_kind(known) and other)
 
     def raw_matrix(self, data: DataLike) -> Floats:
         """Code new data, whatever values come out."""
@@ -227,17 +175,15 @@ class Coding:
             raise
 
     def _set_trained_levels(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Give categories the levels that they had in training, in that order.
-
-        Categories with a value that training did not have stay as they are.
-        """
+        """Give categories their levels in training, in that order, if all are known."""
         changed: dict[str, pd.Series] = {}
         trained = self.recipe.frame.dtypes.to_dict()
         for name, kind in frame.dtypes.items():
             known = trained[name]
-            if not isinstance(kind, pd.CategoricalDtype) or _have_same_levels(
-                kind, known
-            ):
+            if not isinstance(kind, pd.CategoricalDtype):
+                continue
+            # Categories without an order are equal in any order of the levels.
+            if kind == known and list(kind.categories) == list(known.categories):
                 continue
             values = frame[name].astype(object)
             if not isinstance(known, pd.CategoricalDtype):
@@ -261,22 +207,21 @@ class Coding:
         """
         references = self.info.references
         factors = [
-            (code, levels, references.get(code, 0))
+            (references.get(code, 0), code, levels)
             for code, levels in self.info.levels.items()
             if levels and category_name(code) == name
         ]
-        factors.sort(key=lambda factor: (factor[2] == 0, factor[0] == name))
-        return factors[0][1][factors[0][2]] if factors else None
+        factors.sort(key=lambda factor: (factor[0] == 0, factor[1] == name))
+        return factors[0][2][factors[0][0]] if factors else None
 
     def own_columns(self, name: str) -> tuple[int, ...]:
         """Columns of a variable that enters as it is; none where it does otherwise."""
         places: list[int] = []
         for term, place in self.info.slices.items():
-            if name not in [column for code in term for column in columns_in(code)]:
-                continue
-            if len(term) > 1 or category_name(term[0]) != name:
-                return ()
-            places += range(place.start, place.stop)
+            if any(name in columns_in(code) for code in term):
+                if len(term) > 1 or category_name(term[0]) != name:
+                    return ()
+                places += range(place.start, place.stop)
         return tuple(np.flatnonzero(np.isin(self.columns, places)).tolist())
 
     def _check_columns(self, frame: pd.DataFrame) -> None:
@@ -302,11 +247,11 @@ class Coding:
             if levels is None or name not in frame.columns:
                 continue
             given = frame[name].dropna()
-            strange = given[~given.isin(levels)]
-            if len(strange):
-                level = _write_level(strange.iloc[0])
+            for level in given[~given.isin(levels)]:
+                # Whole numbers are written without a point, however they came.
+                text = f"{level:.15g}" if isinstance(level, float) else str(level)
                 raise FormulaError(
-                    f"the new data have {level!r} in {name!r}; the training "
+                    f"the new data have {text!r} in {name!r}; the training "
                     f"data have {list_names(levels)}. Leave such rows out, or "
                     "give them one of these levels."
                 ) from None
@@ -321,10 +266,8 @@ class Coding:
             for name, kind in variables.kinds.items()
             if name in self.categorical or kind in (np.float16, np.float32)
         }
-        row = pd.DataFrame(
-            {name: [values[name]] for name in self.variables}, index=["typical"]
-        )
-        return row.astype(kinds) if kinds else row
+        columns = {name: [values[name]] for name in self.variables}
+        return pd.DataFrame(columns, index=["typical"]).astype(kinds)
 
     def ranges(self, frame: pd.DataFrame | Variables) -> dict[str, tuple[float, float]]:
         """Smallest and largest value of every numeric variable."""
@@ -337,16 +280,6 @@ class Coding:
         return [name for name in self.variables if name not in self.categorical]
 
 
-def _write_level(level: Any) -> str:
-    """Write a level; a whole number without a point, however it came."""
-    return f"{level:.15g}" if isinstance(level, float) else str(level)
-
-
-def _have_same_levels(kind: pd.CategoricalDtype, known: Any) -> bool:
-    """Tell whether both have the same levels in one order, which `==` does not ask."""
-    return kind == known and list(kind.categories) == list(known.categories)
-
-
 def categorical_variables(
     info: SideInfo, frame: pd.DataFrame, variables: Sequence[str]
 ) -> frozenset[str]:
@@ -354,11 +287,8 @@ def categorical_variables(
 
     A number inside a condition, as in `I(x > 1)`, stays a number.
     """
-    coded = {
-        category_name(code)
-        for code, levels in info.levels.items()
-        if levels is not None
-    }
+    levels = info.levels.items()
+    coded = {category_name(code) for code, known in levels if known is not None}
     return frozenset(
         name for name in variables if name in coded or not is_number(frame[name])
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from vstatkit._typing import Bools, Floats, Ints
+from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import (
     DataWarning,
     DuplicateRowsWarning,
@@ -30,29 +30,18 @@ from vstatkit.formula.parse import ParsedFormula
 LEAST_ROWS = 20  # fewest rows, and fewest different values, that a check needs
 COPIED_SHARE = 0.05  # share of rows that must be copies of others
 COPIED_ROWS = 5  # number of rows that must be copies of others
-# Share of rows from which a value is an atom, such as zero, and ties in it mean
-# nothing.
-ATOM_SHARE = 0.05
-# Share of the different rows that must have a value of their own in the column that
-# shows that ties are no coincidence.
-DISTINCT_SHARE = 0.9
-# Quantile of the gaps between values that is taken for their resolution.
-SMALL_GAP = 0.01
-# Density of a column at its peak, over that of even values: bounds coincidences.
-PEAK = 5.0
+ATOM_SHARE = 0.05  # share of rows from which ties in a value, as zero, mean nothing
+DISTINCT_SHARE = 0.9  # share of different rows with values of their own that is proof
+SMALL_GAP = 0.01  # quantile of the gaps between values that is their resolution
+PEAK = 5.0  # density of a column at its peak, over that of even values
 BEYOND_CHANCE = 4.0  # multiple of the expected coincidences that copies must exceed
-# Numbers of which all multiplicities may be multiples.
-PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
-# Share of multiplicities that must be multiples of one of `PRIMES`.
-MULTIPLE_SHARE = 0.9
-# Share of copied rows that a column must number to be taken for their numbering.
-NUMBERED_SHARE = 0.9
+PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)  # all multiplicities may be multiples of one
+MULTIPLE_SHARE = 0.9  # share of multiplicities that must be multiples of a prime
 BY_CHANCE = 1e-6  # probability, at most, that so many are multiples by chance
+NUMBERED_SHARE = 0.9  # share of copied rows that a numbering of them must number
 LEAK_ROWS = 2_000  # most rows in which columns are compared with the response
-# Share of the response's variance that a copy leaves unexplained, at most.
-UNEXPLAINED = 5e-4
-# Distance from the training data, over their range, from which a value is far.
-FAR = 0.25
+UNEXPLAINED = 5e-4  # share of the variance that a copy leaves unexplained, at most
+FAR = 0.25  # distance from the training data, over their range, of far values
 MOST_NAMED = 3  # columns that a warning names
 
 
@@ -75,12 +64,7 @@ def warn_of(findings: Iterable[Finding | None]) -> tuple[str, ...]:
 def find_copies(parsed: ParsedFormula, unit_of_row: Ints | None) -> Finding | None:
     """Find rows that are copies of others and cannot be so by chance.
 
-    Parameters
-    ----------
-    parsed : ParsedFormula
-        Response and design matrix, in memory.
-    unit_of_row : ndarray of shape (n,) or None
-        Cluster of every row; copies within a cluster are resampled together.
+    Copies within a unit, a cluster of rows, are resampled together, and do not count.
 
     Notes
     -----
@@ -151,18 +135,10 @@ def _row_codes(y: Floats, X: Floats) -> tuple[Ints, Ints]:
 def _compare_other_columns(
     codes: Ints, parsed: ParsedFormula, unit_of_row: Ints | None
 ) -> tuple[Ints, Ints, list[str]]:
-    """Tell rows apart by the other columns of the data, too.
-
-    Returns
-    -------
-    codes, first
-        As those of `_row_codes`.
-    ignored : list of str
-        Columns that number rows, or copies, and are not compared.
-    """
-    own = {*parsed.coding.variables, parsed.response}
+    """Tell rows apart by the other columns, too; name those that only number rows."""
+    own = [*parsed.coding.variables, parsed.response]
     ignored, numberings = [], []
-    for name in parsed.data.columns.difference(list(own), sort=False):
+    for name in parsed.data.columns.difference(own, sort=False):
         column = parsed.data[name]
         values = _value_codes(column)
         if values is None or _are_clusters(values, unit_of_row):
@@ -193,10 +169,9 @@ def _refine_codes(codes: Ints, values: Ints) -> Ints:
 def _value_codes(column: pd.Series) -> Ints | None:
     """Give every value of a column a code; None for values that are not hashable."""
     try:
-        codes = pd.factorize(column, use_na_sentinel=False)[0]
+        return np.asarray(pd.factorize(column, use_na_sentinel=False)[0], np.int64)
     except TypeError:  # such as lists
         return None
-    return np.asarray(codes, dtype=np.int64)
 
 
 def _are_clusters(values: Ints, unit_of_row: Ints | None) -> bool:
@@ -204,37 +179,33 @@ def _are_clusters(values: Ints, unit_of_row: Ints | None) -> bool:
     if unit_of_row is None:
         return False
     both = int(_refine_codes(values, unit_of_row).max())
-    return (
-        both == int(values.max()) == int(_refine_codes(unit_of_row, unit_of_row).max())
-    )
+    return both == int(values.max()) == np.unique(unit_of_row).size - 1
 
 
 def _may_number(column: pd.Series) -> bool:
     """Whether a column has successive whole numbers, as a numbering of copies has."""
     if not is_number_kind(column.dtype) or column.isna().any():
         return False
-    levels = np.unique(column.to_numpy(dtype=np.float64))
-    return bool(levels.size > 1 and (np.diff(levels) == 1).all())
+    steps = np.diff(np.unique(column.to_numpy(dtype=np.float64)))
+    return bool(steps.size and (steps == 1).all())
 
 
 def _numbers_copies(values: Ints, codes: Ints) -> bool:
     """Whether rows that are otherwise equal have the numbers 0, 1, and so on."""
     order = np.lexsort((values, codes))
-    codes, values = codes[order], values[order]
-    _, start, counts = np.unique(codes, return_index=True, return_counts=True)
+    _, start, counts = np.unique(codes[order], return_index=True, return_counts=True)
     ranks = np.arange(codes.size) - np.repeat(start, counts)
     several = np.repeat(counts > 1, counts)
-    if not several.any():
-        return False
-    return bool((values == ranks)[several].mean() >= NUMBERED_SHARE)
+    right = (values[order] == ranks)[several]
+    return bool(right.size and right.mean() >= NUMBERED_SHARE)
 
 
 def _n_copies(codes: Ints, unit_of_row: Ints | None) -> int:
     """Count rows beyond the first of each kind; with clusters, clusters beyond it."""
-    if unit_of_row is None:
-        return int(codes.size - np.unique(codes).size)
-    pairs = np.unique(np.column_stack([codes, unit_of_row]), axis=0)
-    return int(len(pairs) - np.unique(codes).size)
+    rows = codes
+    if unit_of_row is not None:
+        rows = np.unique(np.column_stack([codes, unit_of_row]), axis=0)
+    return int(len(rows) - np.unique(codes).size)
 
 
 def _is_proof(key: Floats, codes: Ints, first: Ints, unit_of_row: Ints | None) -> bool:
@@ -282,8 +253,6 @@ def _are_multiples(
 def find_leaks(parsed: ParsedFormula) -> Finding | None:
     """Find predictors that are almost copies of the response.
 
-    Notes
-    -----
     A predictor is one if it explains all but `UNEXPLAINED` of the response's variance,
     as a number or by ranks, or if its values and those of a response with few values
     belong to each other one to one. A sole predictor is meant.
@@ -292,17 +261,19 @@ def find_leaks(parsed: ParsedFormula) -> Finding | None:
     if n < LEAST_ROWS or len(parsed.coding.variables) < 2:
         return None
     some = slice(None, None, -(-n // LEAK_ROWS))
-    names = [*_near_copies(parsed, some), *_one_to_one_variables(parsed)]
-    names = list(dict.fromkeys(names))
+    leaks = [*_near_copies(parsed, some), *_one_to_one_variables(parsed)]
+    names = list(dict.fromkeys(leaks))
     if not names:
         return None
-    listed = ", ".join(repr(name) for name in names[:MOST_NAMED])
-    more = len(names) - MOST_NAMED
+    listed, more = ", ".join(map(repr, names[:MOST_NAMED])), len(names) - MOST_NAMED
     listed += f" and {more} more" if more > 0 else ""
-    are = "is almost a copy" if len(names) == 1 else "are almost copies"
+    are, them, known = (
+        ("is almost a copy", "it", "it is")
+        if len(names) == 1
+        else ("are almost copies", "them", "they are")
+    )
     terms = [quote(name) if name in parsed.frame.columns else name for name in names]
     left_out = " ".join(f"- {term}" for term in terms)
-    them, known = ("it", "it is") if len(names) == 1 else ("them", "they are")
     return Finding(
         LeakageWarning,
         f"{listed} {are} of the response {parsed.response!r}: the other predictors "
@@ -318,8 +289,7 @@ def _near_copies(parsed: ParsedFormula, some: slice) -> list[str]:
     if parsed.classes is not None or np.unique(y).size < LEAST_ROWS:
         return []
     X = np.asarray(parsed.X[some])
-    usable = np.isfinite(X).all(axis=0) & (parsed.levels == 0)
-    columns = np.flatnonzero(usable)
+    columns = np.flatnonzero(np.isfinite(X).all(axis=0) & (parsed.levels == 0))
     if not columns.size:
         return []
     X = X[:, columns]
@@ -331,8 +301,7 @@ def _near_copies(parsed: ParsedFormula, some: slice) -> list[str]:
 
 def _squared_correlations(X: Floats, y: Floats) -> Floats:
     """Squared correlations of columns with y; 0 for constant columns."""
-    X, y = _unit_columns(X), _unit_columns(y[:, None])
-    return np.asarray((y.T @ X)[0] ** 2)
+    return np.asarray((_unit_columns(y[:, None]).T @ _unit_columns(X))[0] ** 2)
 
 
 def _unit_columns(X: Floats) -> Floats:
@@ -349,34 +318,28 @@ def _unit_columns(X: Floats) -> Floats:
 
 def _one_to_one_variables(parsed: ParsedFormula) -> list[str]:
     """Name variables whose values stand for the response's, one to one."""
-    y, names = pd.factorize(parsed.y)[0], []
-    n, levels = y.size, int(y.max()) + 1
-    if levels < 2 or levels > n / LEAST_ROWS:
+    y = pd.factorize(parsed.y)[0]
+    levels = int(y.max()) + 1
+    if levels < 2 or levels > y.size / LEAST_ROWS:
         return []
-    for name in parsed.coding.variables:
-        codes = pd.factorize(parsed.frame[name])[0]
-        if codes.max() + 1 != levels or codes.min() < 0:
-            continue
-        if np.unique(codes * levels + y).size == levels:
-            names.append(name)
-    return names
+    coded = ((n, pd.factorize(parsed.frame[n])[0]) for n in parsed.coding.variables)
+    return [
+        name
+        for name, codes in coded
+        if codes.max() + 1 == levels
+        and codes.min() >= 0
+        and np.unique(codes * levels + y).size == levels
+    ]
 
 
 def find_far_rows(
     frame: pd.DataFrame, ranges: Mapping[str, tuple[float, float]]
 ) -> Finding | None:
-    """Find rows that lie far outside the training data in some numeric predictor.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        New rows, with the columns of the training data.
-    ranges : mapping
-        Smallest and largest training value of every numeric predictor.
-    """
+    """Find rows far outside the `ranges` of numeric predictors in the training data."""
     any_far, texts = np.zeros(len(frame), dtype=bool), []
     for name, (low, high) in ranges.items():
-        far = _is_far(frame[name], low, high)
+        values, step = frame[name].to_numpy(dtype=np.float64), FAR * high - FAR * low
+        far = (values < low - step) | (values > high + step)
         if far.any():
             any_far |= far
             first = int(np.flatnonzero(far)[0])
@@ -400,13 +363,6 @@ def find_far_rows(
     )
 
 
-def _is_far(column: pd.Series, low: float, high: float) -> Bools:
-    """Whether values are beyond the range by more than `FAR` of it."""
-    values = column.to_numpy(dtype=np.float64)
-    step = FAR * high - FAR * low
-    return np.asarray((values < low - step) | (values > high + step))
-
-
 def find_unobserved_levels(frame: pd.DataFrame, coding: Coding) -> Finding | None:
     """Find levels that the training data declare and no training row has."""
     trained, passes = coding.recipe.frame, coding.recipe.missing == "pass"
@@ -423,17 +379,7 @@ def find_unobserved_levels(frame: pd.DataFrame, coding: Coding) -> Finding | Non
 
 
 def unobserved_finding(name: str, unseen: pd.Series, n_rows: int) -> Finding:
-    """Report values of a predictor that no training row has.
-
-    Parameters
-    ----------
-    name : str
-        The predictor.
-    unseen : Series
-        These values, with the labels of their rows.
-    n_rows : int
-        Number of rows to predict.
-    """
+    """Report values of a predictor, labelled by rows, that no training row has."""
     text = f"{name} = {str(unseen.iloc[0])!r} in row {row_name(unseen.index[0])}"
     return Finding(
         UnobservedLevelWarning,
@@ -447,23 +393,7 @@ def unobserved_finding(name: str, unseen: pd.Series, n_rows: int) -> Finding:
 def warn_of_new_rows(
     data: Any, coding: Coding, ranges: Mapping[str, tuple[float, float]]
 ) -> tuple[str, ...]:
-    """Warn of rows to predict about which the training data say nothing.
-
-    Parameters
-    ----------
-    data : DataFrame or dict of columns
-        New rows; they have been coded, so that their columns fit.
-    coding : Coding
-        How the training data were coded.
-    ranges : mapping
-        Smallest and largest training value of every numeric predictor.
-
-    Returns
-    -------
-    tuple of str
-        Notes for a summary.
-    """
+    """Warn of coded rows about which the training data say nothing; return notes."""
     frame = respell_columns(as_frame(data), coding.variables)
-    return warn_of(
-        [find_far_rows(frame, ranges), find_unobserved_levels(frame, coding)]
-    )
+    findings = find_far_rows(frame, ranges), find_unobserved_levels(frame, coding)
+    return warn_of(findings)

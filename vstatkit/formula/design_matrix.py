@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import accumulate, product
 from math import prod
 from typing import Any, Literal, get_args
 
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vstatkit._typing import Bools, Floats, Ints
+from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import bare_name, category_name, parse_code
 from vstatkit.formula.patsy_engine import (
@@ -47,10 +47,9 @@ class PlainInfo:
         """Columns of the design matrix, as the formula writes them."""
         names = [INTERCEPT] if () in self.terms else []
         for code, levels in self.categories.items():
-            mark = "" if code == self._full_factor else "T."
-            names += [
-                f"{code}[{mark}{level}]" for level in self._shown_levels(code, levels)
-            ]
+            first = self._first_level(code)
+            mark = "T." if first else ""
+            names += [f"{code}[{mark}{level}]" for level in levels[first:]]
         return names + self.numbers
 
     @cached_property
@@ -68,35 +67,54 @@ class PlainInfo:
     @cached_property
     def slices(self) -> Mapping[Codes, slice]:
         """Columns of every term."""
-        slices: dict[Codes, slice] = {}
-        at = 0
-        for term in self.terms:
-            levels = self.levels[term[0]] if term else None
-            width = 1 if levels is None else len(self._shown_levels(term[0], levels))
-            slices[term] = slice(at, at + width)
-            at += width
-        return slices
+        widths = dict.fromkeys(self.terms, 1)
+        for code, levels in self.categories.items():
+            widths[code,] = len(levels) - self._first_level(code)
+        return _consecutive_slices(widths)
 
     @property
     def references(self) -> Mapping[str, int]:
         """Place of the reference level of every category: the first."""
         return dict.fromkeys(self.categories, 0)
 
-    @property
-    def _full_factor(self) -> str | None:
-        """The factor with a column for every level: the first, for the intercept."""
-        return None if () in self.terms else next(iter(self.categories), None)
-
-    def _shown_levels(self, code: str, levels: Levels) -> Levels:
-        """Levels that have a column."""
-        return levels if code == self._full_factor else levels[1:]
+    def _first_level(self, code: str) -> int:
+        """Place of the first level with a column; one category may need them all."""
+        return int(() in self.terms or code != next(iter(self.categories)))
 
     def matrix(self, frame: pd.DataFrame) -> Floats:
         """Code new data, all columns; missing values stay missing."""
-        values = evaluate(self, frame)
-        if values is None or values.gaps().any():
-            return self.engine_info().matrix(frame)
-        return values.fill_matrix(np.full(len(frame), True))
+        coded = self.code_rows(frame, "keep")
+        return self.engine_info().matrix(frame) if coded is None else coded.values
+
+    def code_rows(self, frame: pd.DataFrame, missing: OnMissing) -> Matrix | None:
+        """Code rows; None if that needs the engine, or it says what is missing."""
+        columns, kinds = self.model.columns, frame.dtypes.to_dict()
+        names = [columns[code] for code in self.numbers]
+        if not all(_is_real(kinds[name]) for name in names):
+            return None
+        numbers = frame[names].to_numpy(dtype=np.float64)
+        absent = np.zeros(len(frame), dtype=bool)
+        if missing != "keep":
+            absent |= np.isnan(numbers).any(axis=1)
+        places: dict[str, Ints] = {}
+        for code, levels in self.categories.items():
+            codes = _codes(frame[columns[code]], levels)
+            if codes is None:
+                return None
+            places[code] = codes
+            absent |= codes < 0
+        if absent.any() and missing != "drop":
+            return None
+        X = np.empty((int((~absent).sum()), len(self.column_names)), order="F")
+        at = int(() in self.terms)
+        X[:, :at] = 1.0
+        for code, codes in places.items():
+            kept = codes[~absent]
+            for level in range(self._first_level(code), len(self.categories[code])):
+                X[:, at] = kept == level
+                at += 1
+        X[:, at:] = numbers[~absent]
+        return Matrix(X, frame.index.to_numpy()[~absent], self)
 
     def engine_info(self) -> SideInfo:
         """Let the engine learn the same from rows that have every level."""
@@ -108,101 +126,45 @@ class PlainInfo:
             else pd.Categorical.from_codes(rows % len(levels), dtype=_kind_of(levels))
             for code, levels in self.levels.items()
         }
-        engine = learn_side(
-            self.model,
-            self.terms,
-            pd.DataFrame(columns, index=rows),
-            environment_of({}),
-            missing="raise",
-        )
-        return engine.info
+        frame = pd.DataFrame(columns, index=rows)
+        nothing = environment_of({})
+        return learn_side(self.model, self.terms, frame, nothing, missing="raise").info
 
 
-@dataclass(frozen=True)
-class PlainValues:
-    """Values of the factors over rows of data."""
-
-    info: PlainInfo  # the factors
-    # Position of each row's level, -1 where it is missing, for every category
-    codes: Mapping[str, Ints]
-    numbers: Floats  # (n, factors that are numbers): numbers
-
-    def gaps(self) -> Bools:
-        """Rows that lack a category."""
-        gaps = np.zeros(len(self.numbers), dtype=bool)
-        for codes in self.codes.values():
-            gaps |= codes < 0
-        return gaps
-
-    def missing_rows(self) -> Bools:
-        """Rows that lack a category or a number."""
-        return np.asarray(self.gaps() | np.isnan(self.numbers).any(axis=1))
-
-    def fill_matrix(self, rows: Bools) -> Floats:
-        """Write the design matrix of the given rows, which lack no category."""
-        info = self.info
-        X = np.empty((int(rows.sum()), len(info.column_names)), order="F")
-        at = 0
-        if () in info.terms:
-            X[:, 0], at = 1.0, 1
-        for code, levels in info.categories.items():
-            codes = self.codes[code][rows]
-            first = len(levels) - len(info._shown_levels(code, levels))
-            for level in range(first, len(levels)):
-                X[:, at] = codes == level
-                at += 1
-        X[:, at:] = self.numbers[rows]
-        return X
+def _consecutive_slices(widths: Mapping[Codes, int]) -> dict[Codes, slice]:
+    """Give every term its columns, one term after the other."""
+    ends = accumulate(widths.values())
+    return {
+        term: slice(end - width, end)
+        for (term, width), end in zip(widths.items(), ends, strict=True)
+    }
 
 
 def plain_info(
     model: Model, terms: Iterable[Codes], frame: pd.DataFrame
 ) -> PlainInfo | None:
     """Learn one side of a formula; None where that needs the engine."""
-    listed = tuple(terms)
+    listed, columns = tuple(terms), model.columns
     codes = [code for term in listed for code in term]
-    if any(len(term) > 1 for term in listed):
+    plain = all(len(term) < 2 for term in listed) and all(
+        code in columns for code in codes
+    )
+    if not plain or INTERCEPT in codes:  # the engine refuses a column of this name
         return None
-    if any(code not in model.columns for code in codes):
-        return None
-    if INTERCEPT in codes:  # the engine refuses a column of this name
-        return None
-    levels: dict[str, Levels | None] = {}
     kinds = frame.dtypes.to_dict()
-    for code in codes:
-        name = model.columns[code]
-        levels[code] = None if _is_real(kinds[name]) else _levels(frame[name])
-        if levels[code] == ():
-            return None
-    categories = [code for code in codes if levels[code] is not None]
-    numbers = [code for code in codes if levels[code] is None]
+    levels = {
+        code: None if _is_real(kinds[columns[code]]) else _levels(frame[columns[code]])
+        for code in codes
+    }
+    if () in levels.values():
+        return None
+    ordered = sorted(codes, key=lambda code: levels[code] is None)  # numbers last
+    intercept = [term for term in listed if not term]
     return PlainInfo(
         model,
-        terms=(
-            *(term for term in listed if not term),
-            *((code,) for code in categories + numbers),
-        ),
-        levels={code: levels[code] for code in categories + numbers},
+        terms=(*intercept, *((code,) for code in ordered)),
+        levels={code: levels[code] for code in ordered},
     )
-
-
-def evaluate(info: PlainInfo, frame: pd.DataFrame) -> PlainValues | None:
-    """Look the factors up in data; None where that needs the engine."""
-    columns, kinds = info.model.columns, frame.dtypes.to_dict()
-    numbers = [columns[code] for code in info.numbers]
-    if not all(_is_real(kinds[name]) for name in numbers):
-        return None
-    codes: dict[str, Ints] = {}
-    for code, levels in info.categories.items():
-        places = _codes(frame[columns[code]], levels)
-        if places is None:
-            return None
-        codes[code] = places
-    return PlainValues(info, codes, _floats(frame, numbers))
-
-
-def _floats(frame: pd.DataFrame, names: list[str]) -> Floats:
-    return frame[names].to_numpy(dtype=np.float64)
 
 
 def _is_real(kind: Any) -> bool:
@@ -228,8 +190,7 @@ def _known_texts(column: pd.Series) -> NDArray[Any] | None:
     """Texts of a column without missing values; None where it holds other things."""
     if column.dtype != object:
         return None
-    values = column.to_numpy()
-    gaps = column.isna().to_numpy()
+    values, gaps = column.to_numpy(), column.isna().to_numpy()
     known: NDArray[Any] = values[~gaps]
     texts = pd.api.types.infer_dtype(known, skipna=False) in ("string", "empty")
     usual = all(value is None or isinstance(value, float) for value in values[gaps])
@@ -267,8 +228,6 @@ def _codes(column: pd.Series, levels: Levels) -> Ints | None:
 
 
 Missing = Literal["drop", "raise", "pass"]  # what is done with missing values
-# What to do where missing values are refused.
-HINT = "\nUse missing='drop' to leave rows with missing values out."
 
 
 def check_missing_option(missing: str) -> None:
@@ -288,73 +247,49 @@ def build_matrices(
 ) -> tuple[Matrix, Matrix]:
     """Build both design matrices; the frame's index counts its rows from 0.
 
-    Parameters
-    ----------
-    model : Model
-        Terms of the formula.
-    frame : DataFrame
-        Training data.
-    environment : Environment
-        Where names that are not columns are looked up.
-    missing : {"drop", "raise", "pass"}
-        What to do with missing values.
-    variables : sequence of str
-        Columns that the right-hand side reads.
-
-    Returns
-    -------
-    left, right : Matrix
+    `variables` are the columns that the right-hand side reads.
     """
+    how: OnMissing = "keep" if missing == "pass" else missing
     if missing == "pass":
         check_missing_categories(frame, variables)
         left = _learn_left(model, frame, environment, "drop")
         if len(left.rows) < len(frame):
             frame = frame.loc[left.rows]
-        return _learn_both(model, frame, environment, "keep")
-    if missing == "raise":
-        return _learn_both(model, frame, environment, "raise", HINT)
-    stateful = model.stateful_columns(frame.columns)
-    complete = frame.dropna(subset=stateful) if stateful else frame
-    frame = complete if len(complete) else frame
-    return _learn_both(model, frame, environment, "drop")
+    elif missing == "drop":
+        stateful = model.stateful_columns(frame.columns)
+        complete = frame.dropna(subset=stateful) if stateful else frame
+        frame = complete if len(complete) else frame
+    return _learn_both(model, frame, environment, how)
 
 
 def _learn_both(
-    model: Model,
-    frame: pd.DataFrame,
-    environment: Environment,
-    missing: OnMissing,
-    hint: str = "",
+    model: Model, frame: pd.DataFrame, environment: Environment, missing: OnMissing
 ) -> tuple[Matrix, Matrix]:
     """Learn both sides, without the engine where the columns are plain."""
     right = _learn_plain(model, model.right, frame, missing)
-    if right is None:
-        return learn(model, frame, environment, missing=missing, hint=hint)
-    left = _learn_left(model, frame, environment, missing, hint)
-    if not left.info.column_names:  # the engine says that there is no response
-        return learn(model, frame, environment, missing=missing, hint=hint)
-    if len(left.rows) == len(right.rows) == len(frame):
-        return left, right
-    return common_rows(left, right)
+    if right is not None:
+        left = _learn_left(model, frame, environment, missing)
+        if left.info.column_names:
+            return common_rows(left, right)
+    # Without a response, the engine says that there is none.
+    return learn(model, frame, environment, missing=missing)
 
 
 def common_rows(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
     """Keep the rows that both sides have."""
+    if np.array_equal(left.rows, right.rows):
+        return left, right
     rows = np.intersect1d(left.rows, right.rows, assume_unique=True)
     return left.select_rows(rows), right.select_rows(rows)
 
 
 def _learn_left(
-    model: Model,
-    frame: pd.DataFrame,
-    environment: Environment,
-    missing: OnMissing,
-    hint: str = "",
+    model: Model, frame: pd.DataFrame, environment: Environment, missing: OnMissing
 ) -> Matrix:
-    matrix = _learn_plain(model, model.left, frame, missing)
-    if matrix is not None:
-        return matrix
-    return learn_side(model, model.left, frame, environment, missing=missing, hint=hint)
+    left = _learn_plain(model, model.left, frame, missing)
+    if left is None:
+        left = learn_side(model, model.left, frame, environment, missing=missing)
+    return left
 
 
 def _learn_plain(
@@ -362,20 +297,7 @@ def _learn_plain(
 ) -> Matrix | None:
     """Learn columns that stand by themselves; None where that needs the engine."""
     info = plain_info(model, terms, frame)
-    return None if info is None else plain_matrix(info, frame, missing)
-
-
-def plain_matrix(
-    info: PlainInfo, frame: pd.DataFrame, missing: OnMissing
-) -> Matrix | None:
-    """Code columns that stand by themselves; None where that needs the engine."""
-    values = evaluate(info, frame)
-    if values is None:
-        return None
-    absent = values.gaps() if missing == "keep" else values.missing_rows()
-    if absent.any() and missing != "drop":
-        return None  # the engine says what is missing
-    return Matrix(values.fill_matrix(~absent), frame.index.to_numpy()[~absent], info)
+    return None if info is None else info.code_rows(frame, missing)
 
 
 def check_missing_categories(frame: pd.DataFrame, variables: Sequence[str]) -> None:
@@ -392,24 +314,20 @@ def check_missing_categories(frame: pd.DataFrame, variables: Sequence[str]) -> N
 # Levels of a factor, or combinations of levels, that one column of codes may have.
 MAX_LEVELS = 64
 
+# Levels up to which trees split sets of levels by default. Of three levels, a set
+# splits off one: the column does what three indicators do, and counts as one predictor
+# where predictors are tried at random. With more levels the best of many sets fits
+# noise, and indicators are more accurate in simulations.
 FEW_LEVELS = 3
-"""Levels up to which trees split sets of levels by default.
-
-Of three levels, a set splits off one: the column does what three indicators do, and
-counts as one predictor where predictors are tried at random. With more levels the best
-of many sets fits noise, and indicators are more accurate in simulations.
-"""
 
 FactorCoding = Literal["treatment", "indicators", "trees", "splits", "whole"]
-"""How factors are coded.
-
-"treatment" leaves the reference out, as linear models need it. "indicators" has a
-column for every level, or combination of levels; two levels need one. "trees" and
-"splits" are for learners that split sets of levels themselves: a factor of 3 to
-`FEW_LEVELS` ("trees") or `MAX_LEVELS` ("splits") levels has one column of codes, and an
-ordered one a column of numbers. "whole" is the coding of files up to layout 7 and of
-tables without a formula: codes for unordered factors that are in no product,
-"treatment" for others.
+"""How factors are coded: "treatment" leaves the reference out, as linear models need
+it. "indicators" has a column for every level, or combination of levels; two levels
+need one. "trees" and "splits" are for learners that split sets of levels themselves:
+a factor of 3 to `FEW_LEVELS` ("trees") or `MAX_LEVELS` ("splits") levels has one
+column of codes, and an ordered one a column of numbers. "whole" is the coding of
+files up to layout 7 and of tables without a formula: codes for unordered factors that
+are in no product, "treatment" for others.
 """
 
 CODINGS: tuple[FactorCoding, ...] = get_args(FactorCoding)
@@ -443,12 +361,8 @@ class RecodedInfo:
     @cached_property
     def slices(self) -> Mapping[Codes, slice]:
         """Columns of every term."""
-        slices: dict[Codes, slice] = {}
-        at = 0
-        for term, names in self._names.items():
-            slices[term] = slice(at, at + len(names))
-            at += len(names)
-        return slices
+        widths = {term: len(names) for term, names in self._names.items()}
+        return _consecutive_slices(widths)
 
     @cached_property
     def column_names(self) -> Sequence[str]:
@@ -476,30 +390,19 @@ class RecodedInfo:
         return joined
 
     def arrange(self, columns: Ints, first: Ints) -> Ints:
-        """Order columns by the data, not by the order of levels.
+        """Order columns that are used by the data, not by the order of levels.
 
-        Parameters
-        ----------
-        columns : ndarray
-            Columns that are used.
-        first : ndarray of shape (all columns,)
-            The row in which each column is first not zero; -1 where it never is.
-
-        Returns
-        -------
-        ndarray
-            Indicators of levels in the order in which levels come first. Those of
-            levels that no row has are left out. One indicator tells two levels apart:
-            that of the second.
+        `first` has the row in which each of all columns is first not zero, or -1.
+        Indicators of levels come in the order of these rows. Those of levels that no
+        row has are left out. One indicator tells two levels apart: that of the second.
         """
         arranged: list[int] = []
         for term, place in self.slices.items():
             block = columns[(columns >= place.start) & (columns < place.stop)]
             if self._has_indicators(term):
-                never = first[block] < 0
                 if not self._number_factors(term):
-                    block, never = block[~never], never[~never]
-                block = block[np.lexsort((first[block], never))]
+                    block = block[first[block] >= 0]
+                block = block[np.lexsort((first[block], first[block] < 0))]
                 if len(term) == 1 and len(block) == 2:
                     block = block[1:]
             arranged += block.tolist()
@@ -508,15 +411,10 @@ class RecodedInfo:
     @property
     def indicators(self) -> Ints:
         """Columns that are indicators of levels, or products with them."""
-        return np.array(
-            [
-                j
-                for term, place in self.slices.items()
-                if self._has_indicators(term)
-                for j in range(place.start, place.stop)
-            ],
-            dtype=np.int64,
-        )
+        places = range(len(self.column_names))
+        terms = [term for term in self.terms if self._has_indicators(term)]
+        listed = [j for term in terms for j in places[self.slices[term]]]
+        return np.array(listed, dtype=np.int64)
 
     def _has_indicators(self, term: Codes) -> bool:
         return term not in self.coded_terms and bool(self._alike_factors(term))
@@ -528,7 +426,7 @@ class RecodedInfo:
         return [code for code in term if code not in self.alike]
 
     def _n_levels(self, term: Codes) -> int:
-        return prod(len(self.levels[code] or ()) for code in self._alike_factors(term))
+        return _n_levels(self, self._alike_factors(term))
 
     @cached_property
     def _names(self) -> dict[Codes, list[str]]:
@@ -539,17 +437,13 @@ class RecodedInfo:
             return [":".join(term)]
         if term in self.info.slices and not self._alike_factors(term):
             return list(self.info.column_names[self.info.slices[term]])
-        parts = {code: self._factor_names(code) for code in term}
         alike, numbers = self._alike_factors(term), self._number_factors(term)
-        sets = product(*(parts[code] for code in alike))
         # The last of several columns of numbers changes slowest, as in patsy.
-        others = product(*(parts[code] for code in numbers[::-1]))
-        columns = [column[::-1] for column in others]
-        codes, names = (*alike, *numbers), []
-        for levels in sets:
-            for column in columns:
-                part_of = dict(zip(codes, (*levels, *column), strict=True))
-                names.append(":".join(part_of[code] for code in term))
+        slowest_first = (*alike, *numbers[::-1])
+        names = []
+        for parts in product(*(self._factor_names(code) for code in slowest_first)):
+            part_of = dict(zip(slowest_first, parts, strict=True))
+            names.append(":".join(part_of[code] for code in term))
         return names
 
     def _factor_names(self, code: str) -> list[str]:
@@ -564,8 +458,7 @@ class RecodedInfo:
             return X[:, self.info.slices[term]]
         numbers = np.ones((len(X), 1))
         for code in self._number_factors(term):
-            block = X[:, self.info.slices[code,]]
-            numbers = (block[:, :, None] * numbers[:, None, :]).reshape(len(X), -1)
+            numbers = _multiply(X[:, self.info.slices[code,]], numbers)
         if not alike:
             return numbers
         codes = np.zeros(len(X))
@@ -574,9 +467,7 @@ class RecodedInfo:
         if term in self.coded_terms:
             return codes[:, None]
         sets = (codes[:, None] == np.arange(self._n_levels(term))).astype(np.float64)
-        if not self._number_factors(term):
-            return np.asarray(sets)
-        return np.asarray((sets[:, :, None] * numbers[:, None, :]).reshape(len(X), -1))
+        return _multiply(sets, numbers) if self._number_factors(term) else sets
 
     def _level_codes(self, X: Floats, code: str) -> Floats:
         """Find the place of every row's level."""
@@ -587,6 +478,11 @@ class RecodedInfo:
         reference = self.references[code]
         shown = np.delete(places, reference)
         return np.asarray(reference + block @ (shown - reference))
+
+
+def _multiply(outer: Floats, inner: Floats) -> Floats:
+    """Multiply all columns by all others, those of `inner` changing fastest."""
+    return (outer[:, :, None] * inner[:, None, :]).reshape(len(outer), -1)
 
 
 def separate_factors(model: Model, factors: FactorCoding) -> Model:
@@ -602,16 +498,8 @@ def recode_info(
 ) -> SideInfo:
     """Give the terms of a formula the columns that a coding asks for.
 
-    Parameters
-    ----------
-    info : SideInfo
-        What was learnt of `factors_alone(model, factors)`.
-    model : Model
-        Terms of the formula.
-    frame : DataFrame
-        Data that have the kind of every column.
-    factors : FactorCoding
-        The coding.
+    `info` was learnt of `separate_factors(model, factors)`; `frame` has the kind of
+    every column.
     """
     if factors == "treatment":
         return info
@@ -623,7 +511,7 @@ def recode_info(
     terms = [
         term
         for term in model.right
-        if not (len(term) == 1 and len(info.levels[term[0]] or "two") == 1)
+        if len(term) != 1 or len(info.levels[term[0]] or "two") != 1
     ]
     terms.sort(key=lambda term: bool(term) and not alike.issuperset(term))
     most = {"trees": FEW_LEVELS, "splits": MAX_LEVELS}.get(factors, 0)
@@ -642,9 +530,9 @@ def recode_info(
 def _recode_whole(
     info: SideInfo, frame: pd.DataFrame, in_order: frozenset[str]
 ) -> SideInfo:
-    terms = list(info.slices)
+    terms = tuple(info.slices)
     in_products = {code for term in terms if len(term) > 1 for code in term}
-    whole = {
+    whole = frozenset(
         code
         for code in info.references
         if (code,) in terms
@@ -652,33 +540,31 @@ def _recode_whole(
         and 1 < len(info.levels[code] or ()) <= MAX_LEVELS
         and category_name(code) in frame.columns
         and not _has_arguments(code)
-    }
+    )
     coded = frozenset((code,) for code in whole)
-    return RecodedInfo(info, tuple(terms), coded, frozenset(), frozenset(whole))
+    return RecodedInfo(info, terms, coded, frozenset(), whole)
 
 
 def _has_arguments(code: str) -> bool:
     """Tell `C(column, ...)` from `C(column)` and a column."""
     node = parse_code(code).body
-    call = isinstance(node, ast.Call) and bare_name(code) is None
-    return call and (len(node.args) > 1 or bool(node.keywords))  # type: ignore[attr-defined]
+    if not isinstance(node, ast.Call) or bare_name(code) is not None:
+        return False
+    return len(node.args) > 1 or bool(node.keywords)
 
 
-def _n_levels(info: SideInfo, term: Codes) -> int:
+def _n_levels(info: SideInfo, term: Iterable[str]) -> int:
     return prod(len(info.levels[code] or ()) for code in term)
 
 
 def _ordered_factors(info: SideInfo, frame: pd.DataFrame) -> frozenset[str]:
     """List the factors that are columns whose levels have an order."""
-    names = {
-        code: category_name(code)
-        for code, levels in info.levels.items()
-        if levels is not None
-    }
     return frozenset(
         code
-        for code, name in names.items()
-        if name in frame.columns and getattr(frame[name].dtype, "ordered", False)
+        for code, levels in info.levels.items()
+        if levels is not None
+        and (name := category_name(code)) in frame.columns
+        and getattr(frame[name].dtype, "ordered", False)
     )
 
 
@@ -703,11 +589,9 @@ def level_counts(info: SideInfo) -> Ints:
 
 def indicator_columns(info: SideInfo) -> Ints:
     """Columns that are indicators of levels, or products with them."""
-    return (
-        info.indicators
-        if isinstance(info, RecodedInfo)
-        else np.empty(0, dtype=np.int64)
-    )
+    if isinstance(info, RecodedInfo):
+        return info.indicators
+    return np.empty(0, dtype=np.int64)
 
 
 def first_rows(info: SideInfo, X: Floats) -> Ints:

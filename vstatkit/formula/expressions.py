@@ -7,7 +7,7 @@ import re
 import tokenize
 import unicodedata
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -32,13 +32,7 @@ def check_formula(formula: Any) -> None:
 
 
 def expand_dot(formula: str, columns: Sequence[str]) -> str:
-    """Replace a standalone `.` by all columns the left-hand side does not use.
-
-    Examples
-    --------
-    >>> expand_dot("y ~ . - b", ["y", "a", "b", "my x"])
-    'y ~ (a + b + Q("my x")) - b'
-    """
+    """Replace a standalone `.` by all columns the left-hand side does not use."""
     formula = formula.replace("\n", " ")
     left, _, right = formula.partition("~")
     if not left.strip() or not right.strip():
@@ -95,10 +89,12 @@ def is_plain(name: str) -> bool:
     Python takes the micro sign for the letter mu, and patsy no letter that is written
     as two signs; `inf` and `nan` it takes for numbers.
     """
-    same = unicodedata.normalize("NFKC", name) == name
-    number = re.fullmatch("inf|infinity|nan", name, re.IGNORECASE) is not None
-    word = re.fullmatch(r"\w+", name) is not None
-    return _is_name(name) and same and word and not number
+    return (
+        _is_name(name)
+        and unicodedata.normalize("NFKC", name) == name
+        and re.fullmatch(r"\w+", name) is not None
+        and re.fullmatch("inf|infinity|nan", name, re.IGNORECASE) is None
+    )
 
 
 def q_call(name: str) -> str:
@@ -108,69 +104,47 @@ def q_call(name: str) -> str:
 
 
 def normalize_quotes(code: str) -> str:
-    """Write quoted columns in one way, so that one of them can be taken out again.
-
-    Examples
-    --------
-    >>> normalize_quotes("Q('my x')")
-    'Q("my x")'
-    """
+    """Write quoted columns in one way, so that one of them can be taken out again."""
     quoted = re.fullmatch(r"""Q\((["'])([^"'\\]*)\1\)""", code)
     return code if quoted is None else q_call(quoted[2])
 
 
 def plain_name(name: str) -> str:
-    """Strip `Q('...')` and backticks from a name for display.
-
-    Examples
-    --------
-    >>> plain_name("log(Q('my x')):b")
-    'log(my x):b'
-    """
+    """Strip `Q('...')` and backticks from a name for display."""
     return re.sub(r"""Q\((["'])(.*?)\1\)|`([^`]*)`""", r"\2\3", name)
 
 
 class Use(NamedTuple):
-    """A name that stands in code.
+    """A name that stands in code."""
 
-    Attributes
-    ----------
-    name : str
-        The name; of `Q("...")`, the column.
-    quoted, called : bool
-        Whether it is written `Q("...")`, and whether it is called, as functions are.
-    """
-
-    name: str
-    quoted: bool = False
-    called: bool = False
+    name: str  # the name; of `Q("...")`, the column
+    quoted: bool = False  # whether it is written `Q("...")`
+    called: bool = False  # whether it is called, as functions are
 
 
 def find_uses(tree: ast.AST) -> Iterator[Use]:
     """List the names that stand in code, and how."""
     nodes = list(ast.walk(tree))
-    functions = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
+    calls = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
     for node in nodes:
         if is_quoted(node):
             yield Use(names_of(node)[0], quoted=True)
-        elif isinstance(node, ast.Name):
-            call = functions.get(id(node))
-            if call is None or not is_quoted(call):
-                yield Use(node.id, called=call is not None)
+        elif isinstance(node, ast.Name) and not is_quoted(calls.get(id(node))):
+            yield Use(node.id, called=id(node) in calls)
 
 
 def names_in(code: str) -> list[str]:
     """Names that a piece of code reads or calls, quoted columns included."""
-    if _is_name(code):
-        return [code]
-    return [use.name for use in find_uses(parse_code(code))]
+    return [use.name for use in _uses_in(code)]
 
 
 def columns_in(code: str) -> list[str]:
     """Names in a piece of code that columns may have: those that are not called."""
-    if _is_name(code):
-        return [code]
-    return [use.name for use in find_uses(parse_code(code)) if not use.called]
+    return [use.name for use in _uses_in(code) if not use.called]
+
+
+def _uses_in(code: str) -> Iterable[Use]:
+    return [Use(code)] if _is_name(code) else find_uses(parse_code(code))
 
 
 def _is_name(code: str) -> bool:
@@ -202,16 +176,10 @@ def category_name(code: str) -> str | None:
     """Name of the column that the code takes as a category: `x` or `C(x, ...)`."""
     if _is_name(code):
         return code
-    node = parse_code(code).body
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "C"
-        and node.args
-    ):
+    node: ast.AST = parse_code(code).body
+    if _is_call_of(node, "C") and node.args:
         node = node.args[0]
-    names = names_of(node)
-    return names[0] if names else None
+    return next(iter(names_of(node)), None)
 
 
 def names_of(node: ast.AST) -> list[str]:
@@ -223,17 +191,20 @@ def names_of(node: ast.AST) -> list[str]:
     return []
 
 
-def is_quoted(node: ast.AST) -> bool:
+def is_quoted(node: ast.AST | None) -> bool:
     """Tell whether a node is `Q("...")`."""
     return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "Q"
+        _is_call_of(node, "Q")
         and len(node.args) == 1
         and not node.keywords
         and isinstance(node.args[0], ast.Constant)
         and isinstance(node.args[0].value, str)
     )
+
+
+def _is_call_of(node: ast.AST | None, name: str) -> TypeGuard[ast.Call]:
+    function = node.func if isinstance(node, ast.Call) else None
+    return isinstance(function, ast.Name) and function.id == name
 
 
 def wrap_response(formula: str) -> str:
@@ -246,8 +217,6 @@ def wrap_response(formula: str) -> str:
     --------
     >>> wrap_response("log(a) - log(b) ~ x")
     'I(log(a) - log(b)) ~ x'
-    >>> wrap_response("log(a) ~ x")
-    'log(a) ~ x'
     """
     left, _, right = formula.partition("~")
     left = left.strip()
@@ -268,12 +237,11 @@ def wrap_response(formula: str) -> str:
 
 def _check_crossed(left: str) -> None:
     """Refuse `a:b`, which is no expression, where its product may be meant."""
-    parts = left.split(":")
-    if len(parts) == 2 and all(part.strip().isidentifier() for part in parts):
-        product = " * ".join(part.strip() for part in parts)
+    parts = [part.strip() for part in left.split(":")]
+    if len(parts) == 2 and all(part.isidentifier() for part in parts):
         raise FormulaError(
             f"{left!r} is no response: `:` joins terms of the right-hand side. Write "
-            f"{product} for the product."
+            f"{' * '.join(parts)} for the product."
         )
 
 
@@ -299,13 +267,7 @@ def called_name(name: str) -> str:
 
 
 def rename_calls(code: str, names: Container[str]) -> str:
-    """Write calls of some functions under names that no column has.
-
-    Examples
-    --------
-    >>> rename_calls("C(C) + log(C)", {"C"})
-    '_called_C(C) + log(C)'
-    """
+    """Write calls of some functions under names that no column has."""
     tree = parse_code(code)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -319,35 +281,15 @@ SAFE_FUNCTIONS: dict[str, Any] = {
     name: getattr(np, name)
     for name in dir(np)
     if isinstance(getattr(np, name), np.ufunc) and getattr(np, name).signature is None
-} | {
-    "where": np.where,
-    "clip": np.clip,
-    "round": np.round,
-    "r_round": r_round,
-    "log": log,
-    "poly": poly,
-    "ns": ns,
-    "cut": cut,
 }
+SAFE_FUNCTIONS |= {"where": np.where, "clip": np.clip, "round": np.round}
+SAFE_FUNCTIONS |= {"r_round": r_round, "log": log, "poly": poly, "ns": ns, "cut": cut}
 
 
 _SAFE_NODES = (
-    ast.Expression,
-    ast.Call,
-    ast.Name,
-    ast.Load,
-    ast.Constant,
-    ast.keyword,
-    ast.UnaryOp,
-    ast.BinOp,
-    ast.Compare,
-    ast.BoolOp,
-    ast.operator,
-    ast.unaryop,
-    ast.cmpop,
-    ast.boolop,
-    ast.List,
-    ast.Tuple,
+    *(ast.Expression, ast.Call, ast.Name, ast.Load, ast.Constant, ast.keyword),
+    *(ast.UnaryOp, ast.BinOp, ast.Compare, ast.BoolOp, ast.List, ast.Tuple),
+    *(ast.operator, ast.unaryop, ast.cmpop, ast.boolop),
 )
 
 
@@ -358,16 +300,14 @@ def check_trusted(codes: Iterable[str], columns: pd.Index) -> None:
     built-ins and numpy's elementwise functions may stand.
     """
     names = set(columns)
-    for code in codes:
-        if code in names:
-            continue
-        for node in ast.walk(parse_code(code)):
-            if not _is_trusted(node, columns):
-                raise FormulaError(
-                    f"{shorten_code(node)!r} is not allowed in a formula given as "
-                    "text: only columns, arithmetic, patsy's built-ins and numpy's "
-                    "elementwise functions are."
-                )
+    trees = (parse_code(code) for code in codes if code not in names)
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if not _is_trusted(node, columns):
+            raise FormulaError(
+                f"{shorten_code(node)!r} is not allowed in a formula given as "
+                "text: only columns, arithmetic, patsy's built-ins and numpy's "
+                "elementwise functions are."
+            )
 
 
 def shorten_code(node: ast.AST) -> str:
@@ -380,12 +320,8 @@ def shorten_code(node: ast.AST) -> str:
 
 def _is_trusted(node: ast.AST, columns: pd.Index) -> bool:
     if isinstance(node, ast.Attribute):
-        return (
-            isinstance(node.value, ast.Name)
-            and node.value.id == "np"
-            and "np" not in columns
-            and node.attr in SAFE_FUNCTIONS
-        )
+        numpys = isinstance(node.value, ast.Name) and node.value.id == "np"
+        return numpys and "np" not in columns and node.attr in SAFE_FUNCTIONS
     if isinstance(node, ast.Call):
         # A column is never called: the engine looks functions up, whatever columns are.
         return isinstance(node.func, ast.Attribute) or (
@@ -393,10 +329,6 @@ def _is_trusted(node: ast.AST, columns: pd.Index) -> bool:
             and (node.func.id in PATSY_BUILTINS or node.func.id in SAFE_FUNCTIONS)
         )
     if isinstance(node, ast.Name):
-        return (
-            node.id in columns
-            or node.id in PATSY_BUILTINS
-            or node.id in SAFE_FUNCTIONS
-            or node.id == "np"
-        )
+        known = (columns, PATSY_BUILTINS, SAFE_FUNCTIONS, ("np",))
+        return any(node.id in names for names in known)
     return isinstance(node, _SAFE_NODES)

@@ -33,7 +33,10 @@ def as_frame(data: DataLike) -> pd.DataFrame:
     if isinstance(data, pd.DataFrame):
         frame = data
     elif isinstance(data, Mapping):
-        frame = _frame_of_mapping(data)
+        columns = dict(data)
+        if all(np.ndim(value) == 0 for value in columns.values()):
+            columns = {name: [value] for name, value in columns.items()}
+        frame = pd.DataFrame(columns)
     elif hasattr(data, "to_pydict"):  # an Arrow table
         frame = pd.DataFrame(data.to_pydict())
     elif hasattr(data, "get_columns"):  # a polars frame
@@ -61,32 +64,20 @@ def as_frame(data: DataLike) -> pd.DataFrame:
     plain = {
         str(name): _plain_column(frame[name])
         for name, kind in frame.dtypes.items()
-        if not _is_plain(kind) and _needs_conversion(frame[name])
+        # numpy's own kinds need no look at the column.
+        if not (isinstance(kind, np.dtype) and kind.kind != "O")
+        and _needs_conversion(frame[name])
     }
     return frame.assign(**plain) if plain else frame
-
-
-def _frame_of_mapping(data: Mapping[str, Any]) -> pd.DataFrame:
-    if all(np.ndim(value) == 0 for value in data.values()):
-        return pd.DataFrame({name: [value] for name, value in data.items()})
-    return pd.DataFrame(dict(data))
-
-
-def _is_plain(kind: Any) -> bool:
-    """Tell numpy's own kinds; the column itself need not be looked at."""
-    return isinstance(kind, np.dtype) and kind.kind != "O"
 
 
 def _needs_conversion(column: pd.Series) -> bool:
     kind = column.dtype
     if isinstance(kind, pd.CategoricalDtype | pd.DatetimeTZDtype):
         return False
-    extension = isinstance(kind, pd.api.extensions.ExtensionDtype)
-    return extension or (kind.kind == "O" and _are_numbers(column))
-
-
-def _are_numbers(column: pd.Series) -> bool:
-    """Tell whether objects are numbers, such as decimals, or missing."""
+    if isinstance(kind, pd.api.extensions.ExtensionDtype):
+        return True
+    # Objects may be numbers, such as decimals, or missing.
     known = column.dropna()
     numbers = (isinstance(v, Number) and not isinstance(v, bool) for v in known)
     return len(known) > 0 and all(numbers)
@@ -96,11 +87,10 @@ def _plain_column(column: pd.Series) -> pd.Series:
     kind = column.dtype
     if pd.api.types.is_bool_dtype(kind) and not column.isna().any():
         return column.astype(bool)
-    if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
+    extension = isinstance(kind, pd.api.extensions.ExtensionDtype)
+    if is_number_kind(kind) or not extension:
         return column.astype(np.float64)
-    if not isinstance(kind, pd.api.extensions.ExtensionDtype):
-        return column.astype(np.float64)
-    return column.astype(object).where(column.notna(), None)
+    return as_objects(column)
 
 
 def is_number(column: pd.Series) -> bool:
@@ -123,17 +113,7 @@ def reads_as_number(value: Any) -> bool:
 def first_non_number(
     column: pd.Series, right: Callable[[Any], bool] = reads_as_number
 ) -> Any:
-    """Show why a column is not one of numbers: the first value that is none.
-
-    Where all are written as numbers, it is the first, and None where none is there.
-
-    Examples
-    --------
-    >>> first_non_number(pd.Series([1.5, "2", "oops"]))
-    'oops'
-    >>> first_non_number(pd.Series(["1", "2"]))
-    '1'
-    """
+    """Show the first value that is no number; if all read as numbers, the first."""
     values = column.dropna().tolist()
     words = (value for value in values if not right(value))
     return next(words, values[0] if values else None)
@@ -146,7 +126,11 @@ DATES = frozenset({"date", "datetime", "datetime64", "time", "timedelta", "perio
 def check_dates(frame: pd.DataFrame, names: Sequence[str]) -> None:
     """Refuse dates and times: patsy would make every one a category."""
     for name in names:
-        if _holds_dates(frame[name]):
+        kind = frame[name].dtype
+        dates = pd.api.types.is_datetime64_any_dtype(kind) or kind.kind == "m"
+        if kind == np.object_:
+            dates = pd.api.types.infer_dtype(frame[name], skipna=True) in DATES
+        if dates:
             raise FormulaError(
                 f"column {name!r} holds dates or times. {date_advice(name)}"
             )
@@ -162,21 +146,16 @@ def date_advice(name: str) -> str:
     )
 
 
-def _holds_dates(column: pd.Series) -> bool:
-    kind = column.dtype
-    if pd.api.types.is_datetime64_any_dtype(kind) or kind.kind == "m":
-        return True
-    return kind == np.object_ and pd.api.types.infer_dtype(column, skipna=True) in DATES
-
-
 def replace_missing_dates(frame: pd.DataFrame) -> pd.DataFrame:
     """Write missing dates and times as None: patsy takes NaT for a date."""
-    gaps = {
-        name: frame[name].astype(object).where(frame[name].notna(), None)
-        for name in frame.columns
-        if frame[name].dtype.kind in "mM" and frame[name].isna().any()
-    }
+    dates = (name for name in frame.columns if frame[name].dtype.kind in "mM")
+    gaps = {name: as_objects(frame[name]) for name in dates if frame[name].isna().any()}
     return frame.assign(**gaps) if gaps else frame
+
+
+def as_objects(column: pd.Series) -> pd.Series:
+    """Convert a column to objects, with None for missing values."""
+    return column.astype(object).where(column.notna(), None)
 
 
 def suggest_name(name: str, columns: Sequence[str] | pd.Index) -> str:
@@ -186,15 +165,7 @@ def suggest_name(name: str, columns: Sequence[str] | pd.Index) -> str:
 
 
 def list_names(names: Sequence[Any] | pd.Index) -> str:
-    """List names; of many the first, and how many more there are.
-
-    Examples
-    --------
-    >>> list_names(["a", "b"])
-    'a, b'
-    >>> list_names(["a"] * 1_050)[-19:]
-    'a, a and 1,020 more'
-    """
+    """List names; of many the first, and how many more there are."""
     first, more = ", ".join(map(str, names[:MAX_NAMES])), len(names) - MAX_NAMES
     return f"{first} and {more:,} more" if more > 0 else first
 
@@ -207,15 +178,18 @@ def row_name(label: Any) -> str:
 def check_infinite(frame: pd.DataFrame, used: Sequence[str]) -> None:
     """Refuse columns with infinite values."""
     for name in used:
-        column = frame[name]
-        if not pd.api.types.is_float_dtype(column.dtype):
-            continue
-        rows = np.flatnonzero(np.isinf(column.to_numpy()))
-        if rows.size:
-            raise FormulaError(
-                f"column {name!r} must be finite; {rows.size} value(s) are infinite, "
-                f"the first in row {rows[0]}. Remove or replace them."
-            )
+        if pd.api.types.is_float_dtype(frame[name].dtype):
+            rows = np.flatnonzero(np.isinf(frame[name].to_numpy()))
+            check_no_infinite(name, rows.size, rows[0] if rows.size else 0)
+
+
+def check_no_infinite(name: str, count: int, first: int) -> None:
+    """Refuse a column with infinite values, the first of them in row `first`."""
+    if count:
+        raise FormulaError(
+            f"column {name!r} must be finite; {count} value(s) are infinite, the first "
+            f"in row {first}. Remove or replace them."
+        )
 
 
 def check_finite(
@@ -227,10 +201,7 @@ def check_finite(
     first: int = 0,
     labels: pd.Index | None = None,
 ) -> None:
-    """Refuse a design matrix with infinite or, unless allowed, missing values.
-
-    In messages rows have their labels, or are counted from `first`.
-    """
+    """Refuse infinite and, unless allowed, missing values of a design matrix."""
     bad = np.isinf(X) if allow_missing else ~np.isfinite(X)
     if bad.any():
         row, column = np.argwhere(bad)[0]
@@ -279,21 +250,12 @@ def check_mistakes(
 ) -> None:
     """Refuse columns that are probably mistaken.
 
-    Parameters
-    ----------
-    model : Model
-        Terms of the formula.
-    frame : DataFrame
-        Rows in which every level of its columns of text occurs.
-    missing : {"drop", "raise", "pass"}
-        What is done with missing values; "pass" keeps them in predictors.
-    n_missing : mapping
-        Missing values of every column that is used.
-    n_rows : int
-        Rows of the data.
+    `frame` has rows in which every level of its columns of text occurs, `n_missing` the
+    missing values of every column that is used, in all `n_rows` rows of the data.
     """
     bare = set(model.columns.values())
     sides = [variables(side, frame.columns) for side in (model.left, model.right)]
+    # With "pass", predictors keep missing values.
     needed = sides[0] if missing == "pass" else [*sides[0], *sides[1]]
     gaps = {name: n_missing[name] for name in needed}
     check_empty(gaps, n_rows)
@@ -308,22 +270,16 @@ def check_mistakes(
 def warn_of_texts(
     frame: pd.DataFrame, left: Sequence[str], right: Sequence[str], n_rows: int
 ) -> None:
-    """Warn of text that looks like numbers, and of categories that are identifiers.
-
-    Parameters
-    ----------
-    frame, left, right, n_rows
-        See `check_texts`, which refuses what cannot be meant.
-    """
+    """Warn of text that looks like numbers, and of categories that are identifiers."""
     for name in [*left, *right]:
         values = _texts(frame[name])
         numbers = [value for value in values if _PLAIN.fullmatch(value) is not None]
         column, used = f"data[{name!r}]", "classes" if name in left else "categories"
         mostly = len(numbers) > 2 and len(numbers) >= MOSTLY * len(values)
-        classes = name in left and _are_class_numbers(values)
-        if mostly and not classes and not _are_codes(numbers):
-            others = len(numbers) < len(values)
-            how = ", errors='coerce'" if others else ""
+        # A response may have few whole numbers: text makes classes of them.
+        few = len(values) <= CLASSES and all(value.isdecimal() for value in values)
+        if mostly and not (name in left and few) and not _are_codes(numbers):
+            how = ", errors='coerce'" if len(numbers) < len(values) else ""
             warn_caller(
                 f"column {name!r} is text that looks like numbers, such as "
                 f"{numbers[0]!r}: its {len(values)} different values are {used} "
@@ -342,11 +298,6 @@ def warn_of_texts(
             )
 
 
-def _are_class_numbers(values: list[str]) -> bool:
-    """Whether a response has few whole numbers: text makes classes of them."""
-    return len(values) <= CLASSES and all(value.isdecimal() for value in values)
-
-
 def _are_codes(numbers: list[str]) -> bool:
     """Whether texts are codes of as many digits each, such as postcodes."""
     lengths = {len(number) for number in numbers}
@@ -356,34 +307,36 @@ def _are_codes(numbers: list[str]) -> bool:
 
 def _is_identifier(column: pd.Series, n_rows: int) -> bool:
     """Whether categories are as many as half of the rows."""
-    if is_number_kind(column.dtype) or column.dtype.kind in "bmMc":
+    if _is_numeric(column):
         return False
     count = column.nunique()
     return bool(count > FEW and 2 * count > n_rows)
 
 
+def _is_numeric(column: pd.Series) -> bool:
+    """Whether a column has numbers, truth values or times."""
+    return is_number_kind(column.dtype) or column.dtype.kind in "bmMc"
+
+
 def check_texts(
     frame: pd.DataFrame, left: Sequence[str], right: Sequence[str], n_rows: int
 ) -> None:
-    """Refuse text in place of numbers: every value would be a category of its own.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Rows in which every level of these columns occurs.
-    left, right : sequence of str
-        Columns that stand by themselves as the response, and as predictors.
-    n_rows : int
-        Rows of the data.
-    """
+    """Refuse text in place of numbers: every value would be a category of its own."""
     for name in [*left, *right]:
         values = _texts(frame[name])
         if len(values) <= FEW or (name not in left and 2 * len(values) <= n_rows):
             continue
-        if _match_mostly(_DATE, values):
-            raise FormulaError(_date_message(name, values))
-        if _match_mostly(_NUMBER, values) and _have_few_units(values):
-            raise FormulaError(_number_message(name, values, n_rows))
+        dates = _matches(_DATE, values)
+        if len(dates) >= MOSTLY * len(values):
+            raise FormulaError(
+                f"column {name!r} is text that looks like dates, such as "
+                f"{dates[0][0]!r}. {date_advice(name)}"
+            )
+        numbers = _matches(_NUMBER, values)
+        units = {match["unit"] for match in numbers}
+        if len(numbers) >= MOSTLY * len(values) and len(units) <= UNITS:
+            texts = [match[0] for match in numbers]
+            raise FormulaError(_number_message(name, values, texts, n_rows))
         if name in left and 2 * len(values) > n_rows:
             raise FormulaError(
                 f"the response {name!r} is text with {len(values)} different values in "
@@ -392,16 +345,12 @@ def check_texts(
             )
 
 
-def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
-    """Refuse a response of numbers among which a few words make all of them classes.
+def _matches(pattern: re.Pattern[str], values: list[str]) -> list[re.Match[str]]:
+    return [match for match in map(pattern.fullmatch, values) if match is not None]
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Rows in which every value of these columns occurs.
-    left : sequence of str
-        Columns that stand by themselves as the response.
-    """
+
+def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
+    """Refuse a response of numbers among which a few words make all of them classes."""
     for name in left:
         column = frame[name]
         values = list(pd.unique(column.dropna())) if _texts(column) else []
@@ -420,10 +369,8 @@ def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
 
 def _texts(column: pd.Series) -> list[str]:
     """Different values of a column of text, in the order in which they come."""
-    if is_number_kind(column.dtype) or column.dtype.kind in "bmMc":
-        return []
-    if isinstance(column.dtype, pd.CategoricalDtype):  # somebody made categories
-        return []
+    if _is_numeric(column) or isinstance(column.dtype, pd.CategoricalDtype):
+        return []  # categories are meant
     return [value for value in pd.unique(column.dropna()) if isinstance(value, str)]
 
 
@@ -432,20 +379,11 @@ def holds_text(column: pd.Series) -> bool:
     return isinstance(column.dtype, pd.CategoricalDtype) or bool(_texts(column))
 
 
-def _match_mostly(pattern: re.Pattern[str], values: list[str]) -> bool:
-    alike = sum(pattern.fullmatch(value) is not None for value in values)
-    return alike >= MOSTLY * len(values)
-
-
-def _have_few_units(values: list[str]) -> bool:
-    matches = map(_NUMBER.fullmatch, values)
-    return len({match["unit"] for match in matches if match is not None}) <= UNITS
-
-
-def _number_message(name: str, values: list[str], n_rows: int) -> str:
+def _number_message(
+    name: str, values: list[str], numbers: list[str], n_rows: int
+) -> str:
     """Say why text is refused, and how it becomes numbers."""
     others = [value for value in values if _NUMBER.fullmatch(value) is None]
-    numbers = [value for value in values if _NUMBER.fullmatch(value) is not None]
     but = f", and others such as {list_names(others[:3])}" if others else ""
     return (
         f"column {name!r} is text that looks like numbers, such as {numbers[0]!r}"
@@ -457,19 +395,19 @@ def _number_message(name: str, values: list[str], n_rows: int) -> str:
 
 def _conversion(name: str, numbers: list[str], others: bool) -> str:
     """Write the line that makes numbers of such texts."""
-    column = f"data[{name!r}]"
+    column, strip = f"data[{name!r}]", ""
     signs = {sign for number in numbers for sign in number}
-    strip = ""
     if signs - set("0123456789.,+-"):
-        pattern = "[^0-9.,eE+-]" if any(map(_has_exponent, numbers)) else "[^0-9.,+-]"
+        power = any(re.search(r"\d[eE][+-]?\d", number) for number in numbers)
+        pattern = "[^0-9.,eE+-]" if power else "[^0-9.,+-]"
         strip = f".str.replace({pattern!r}, '', regex=True)"
     how = ", errors='coerce'" if others else ""
     point = ".str.replace('.', '')" if "." in signs else ""
     decimal = f"pd.to_numeric({column}{strip}{point}.str.replace(',', '.'){how})"
+    grouped = f"pd.to_numeric({column}{strip}.str.replace(',', ''){how})"
     if "," not in signs:
         return f"{column} = pd.to_numeric({column}{strip}{how})"
-    grouped = f"pd.to_numeric({column}{strip}.str.replace(',', ''){how})"
-    if all(map(_comma_is_decimal, numbers)):
+    if all("," not in n or _DECIMAL_COMMA.fullmatch(n) is not None for n in numbers):
         return f"{column} = {decimal}"
     if "." in signs:
         return f"{column} = {grouped}"
@@ -479,42 +417,18 @@ def _conversion(name: str, numbers: list[str], others: bool) -> str:
     )
 
 
-def _has_exponent(number: str) -> bool:
-    return re.search(r"\d[eE][+-]?\d", number) is not None
-
-
-def _comma_is_decimal(number: str) -> bool:
-    return "," not in number or _DECIMAL_COMMA.fullmatch(number) is not None
-
-
-def _date_message(name: str, values: list[str]) -> str:
-    first = next(value for value in values if _DATE.fullmatch(value) is not None)
-    return (
-        f"column {name!r} is text that looks like dates, such as {first!r}. "
-        f"{date_advice(name)}"
-    )
-
-
 def check_empty(missing: Mapping[str, int], n_rows: int) -> None:
-    """Refuse columns without any value, and name no others.
-
-    Parameters
-    ----------
-    missing : dict
-        Missing values of every column that is used.
-    n_rows : int
-        Rows of the data.
-    """
+    """Refuse columns without any value, given the missing values of each."""
     empty = [name for name, count in missing.items() if count == n_rows]
-    if len(empty) == 1:
-        raise FormulaError(
-            f"column {empty[0]!r} has no value: all {n_rows} rows are missing. Leave "
-            "it out of the formula, or fill it in."
-        )
     if empty:
+        several = len(empty) > 1
+        which = (
+            f"the columns {list_names(empty)}" if several else f"column {empty[0]!r}"
+        )
+        have, them = ("have", "them") if several else ("has", "it")
         raise FormulaError(
-            f"the columns {list_names(empty)} have no value: all {n_rows} rows are "
-            "missing. Leave them out of the formula, or fill them in."
+            f"{which} {have} no value: all {n_rows} rows are missing. Leave {them} out "
+            f"of the formula, or fill {them} in."
         )
 
 

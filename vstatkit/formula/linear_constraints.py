@@ -13,13 +13,7 @@ from vstatkit.formula.patsy_engine import read_constraint
 
 
 def join_restrictions(R: Restrictions) -> Restrictions:
-    """Join a list of restrictions in words; leave all else as it is.
-
-    Examples
-    --------
-    >>> join_restrictions(["x1 = 0", "x2 = 0"])
-    'x1 = 0, x2 = 0'
-    """
+    """Join a list of restrictions in words; leave all else as it is."""
     if not isinstance(R, list | tuple) or not R:
         return R
     texts = [text for text in R if isinstance(text, str)]
@@ -63,20 +57,10 @@ def linear_constraint(
 ) -> tuple[Floats, Floats, list[str]]:
     """Read linear restrictions on named parameters.
 
-    Parameters
-    ----------
-    R : str or matrix
-        "x1 = x2, x3 = 0", or a matrix with a column for each parameter. In words,
-        0 is zero, also where rows are called by numbers.
-    names : sequence of str
-        Parameters.
-    predictors : sequence of str
-        Columns of the data whose effects are among them.
-
-    Returns
-    -------
-    coefs, constants, labels
-        `coefs @ params = constants`, shapes (r, m) and (r,), and a text for each.
+    `R` is "x1 = x2, x3 = 0", or a matrix with a column for each parameter. In words, 0
+    is zero, also where rows are called by numbers. `predictors` are columns of the data
+    whose effects are among the parameters. Returns `coefs` and `constants` of
+    `coefs @ params = constants`, shapes (r, m) and (r,), and a text for each.
     """
     texts: list[str] = []
     if isinstance(R, str):
@@ -84,37 +68,26 @@ def linear_constraint(
         texts = [part.strip() for part in R.split(",")]
     else:
         coefs = _matrix(R)
+        constants = np.zeros(len(coefs))
         if coefs.shape[1] != len(names):
             raise ValueError(
                 f"`R` must have a column for each of the {len(names)} estimates; "
                 f"got {coefs.shape[1]}."
             )
-        constants = np.zeros(len(coefs))
     if len(texts) != len(coefs):
         texts = [f"c{j}" for j in range(len(coefs))]
     return coefs, constants, texts
 
 
 def check_consistent(coefs: Floats, constants: Floats) -> None:
-    """Refuse restrictions of which no parameters meet all.
-
-    Examples
-    --------
-    >>> check_consistent(np.array([[1.0], [1.0]]), np.array([0.0, 1.0]))
-    Traceback (most recent call last):
-    ValueError: restrictions that contradict each other cannot be tested together; \
-test them one by one, by `t_test`.
-    """
+    """Refuse restrictions of which no parameters meet all."""
     some = np.linalg.lstsq(coefs, constants, rcond=None)[0]
-    if not np.allclose(coefs @ some, constants, rtol=0, atol=1e-8 * _size(constants)):
+    size = float(np.abs(constants).max(initial=0.0))
+    if not np.allclose(coefs @ some, constants, rtol=0, atol=1e-8 * size):
         raise ValueError(
             "restrictions that contradict each other cannot be tested together; test "
             "them one by one, by `t_test`."
         )
-
-
-def _size(constants: Floats) -> float:
-    return float(np.abs(constants).max(initial=0.0))
 
 
 def _read_words(
@@ -124,7 +97,12 @@ def _read_words(
     times = Counter(names)
     words = [name for name in times if name in predictors or not _is_number(name)]
     clear = [word for word in words if times[word] == 1]
-    hint = _names_hint(clear, numbers=len(words) < len(times))
+    hint = f"\nThe names are: {list_names(clear)}." if clear else ""
+    if len(words) < len(times):
+        hint += (
+            "\nNumbers are values, not names of rows: combine rows by a matrix with a "
+            "column for each estimate."
+        )
     if not R.strip() or not words:
         raise ValueError(f"`R` names nothing that can be restricted.{hint}")
     plain = re.sub("`([^`]*)`", r"\1", R)  # as formulas may quote names
@@ -169,18 +147,6 @@ def _is_number(name: str) -> bool:
 def _suggest_word(R: str, words: Sequence[str]) -> str:
     """Say of the first word that is in no name which one was probably meant."""
     known = {part for word in words for part in re.findall(r"\w+", word)}
-    for word in re.findall(r"[^\W\d]\w*", R):
-        if word not in known:
-            return f"\n{word!r} is not among them{suggest_name(word, words)}"
-    return ""
-
-
-def _names_hint(words: Sequence[str], *, numbers: bool) -> str:
-    """Say which names there are, and what to do about rows called by numbers."""
-    said = f"\nThe names are: {list_names(words)}." if words else ""
-    if not numbers:
-        return said
-    return (
-        f"{said}\nNumbers are values, not names of rows: combine rows by a matrix with "
-        "a column for each estimate."
-    )
+    unknown = (word for word in re.findall(r"[^\W\d]\w*", R) if word not in known)
+    word = next(unknown, None)
+    return f"\n{word!r} is not among them{suggest_name(word, words)}" if word else ""

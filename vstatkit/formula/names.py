@@ -4,6 +4,7 @@ import ast
 import builtins
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula import patsy_engine, r_syntax, sandbox
 from vstatkit.formula.expressions import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
@@ -28,26 +30,8 @@ from vstatkit.formula.expressions import (
     wrap_response,
 )
 from vstatkit.formula.input_checks import holds_text, list_names, suggest_name
-from vstatkit.formula.patsy_engine import (
-    Environment,
-    add_functions,
-    environment_of,
-    read_tree,
-    visible_names,
-)
-from vstatkit.formula.r_syntax import (
-    advise_function,
-    check_prefixes,
-    check_signs,
-    translate_r,
-)
-from vstatkit.formula.sandbox import (
-    MAX_COLUMNS,
-    check_codes,
-    check_lengths,
-    check_text,
-    check_width,
-)
+from vstatkit.formula.patsy_engine import Environment
+from vstatkit.formula.sandbox import MAX_COLUMNS
 from vstatkit.formula.terms import Model, build_model, distinct_codes, written_factors
 
 _STRING = re.compile(r"""(?P<quoted>\bQ\(\s*)?(["'])(?P<text>(?:\\.|(?!\2).)*)\2""")
@@ -60,17 +44,8 @@ _OPERATORS = frozenset(
 
 
 def settle_names(formula: str, columns: Sequence[str] | pd.Index) -> str:
-    r"""Write the names of columns so that they are read as the columns they mean.
-
-    Names that are read as they are written stay as they are.
-
-    Examples
-    --------
-    >>> settle_names("y ~ log(\u03bc) + class", ["y", "\u00b5", "class"])
-    'y ~ log(Q("µ")) + Q("class")'
-    """
-    odd = [name for name in columns if not is_plain(str(name))]
-    if not odd and formula.isascii():
+    """Quote or respell names that would not be read as the columns they mean."""
+    if formula.isascii() and all(is_plain(str(name)) for name in columns):
         return formula
     known, alike = set(columns), _columns_by_form(columns)
     parts, end = [], 0
@@ -91,49 +66,36 @@ def _form(name: str) -> str:
 
 def _columns_by_form(columns: Sequence[str] | pd.Index) -> dict[str, str]:
     """List columns by the form that all their spellings have; None may share one."""
-    names: dict[str, str] = {}
-    shared: set[str] = set()
-    for name in map(str, columns):
-        form = _form(name)
-        if form in names:
-            shared.add(form)
-        names[form] = name
-    return {form: name for form, name in names.items() if form not in shared}
+    forms = [_form(str(name)) for name in columns]
+    times = Counter(forms)
+    pairs = zip(forms, map(str, columns), strict=True)
+    return {form: name for form, name in pairs if times[form] == 1}
 
 
 def _settle_words(text: str, known: set[str], alike: dict[str, str]) -> str:
     written = []
     for word in _words(text):
-        if word in known:
-            meant: str | None = word
-        else:
-            meant = alike.get(_form(word)) if not word.isspace() else None
-        odd = meant is not None and not is_plain(meant) and meant not in _OPERATORS
-        if meant is None or not (odd or meant != word) or not _is_word(word):
-            written.append(word)
-        else:
-            written.append(q_call(meant) if odd else meant)
+        meant = word if word in known else alike.get(_form(word))
+        if meant is not None and (word[0].isalpha() or word[0] == "_"):
+            odd = not is_plain(meant) and meant not in _OPERATORS
+            word = q_call(meant) if odd else meant  # noqa: PLW2901
+        written.append(word)
     return "".join(written)
 
 
-def _words(text: str) -> Iterator[str]:
+def _words(text: str) -> list[str]:
     """Cut text into words, with the marks on their letters, and single signs."""
-    word = ""
+    words: list[str] = []
+    within = False
     for sign in text:
-        marked = bool(word) and unicodedata.category(sign).startswith("M")
-        if sign.isalnum() or sign == "_" or marked:
-            word += sign
-            continue
-        if word:
-            yield word
-            word = ""
-        yield sign
-    if word:
-        yield word
-
-
-def _is_word(word: str) -> bool:
-    return word[0].isalpha() or word[0] == "_"
+        marked = within and unicodedata.category(sign).startswith("M")
+        part = sign.isalnum() or sign == "_" or marked
+        if part and within:
+            words[-1] += sign
+        else:
+            words.append(sign)
+        within = part
+    return words
 
 
 @contextmanager
@@ -168,9 +130,7 @@ _BESIDE = re.compile("; did you mean| The columns are| A column whose name")
 def respell_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Give columns the names that are asked for, where only the spelling differs."""
     lacking = [name for name in names if name not in frame.columns]
-    if not lacking:
-        return frame
-    alike = _columns_by_form(frame.columns)
+    alike = _columns_by_form(frame.columns) if lacking else {}
     new_names = {
         alike[form]: name for name in lacking if (form := _form(name)) in alike
     }
@@ -189,16 +149,10 @@ class ResolvedFormula:
     environment: Environment  # where other names are looked up
 
     def names(self) -> dict[str, Any]:
-        """Names that the formula reads from the environment, and their values.
-
-        Functions that every formula may use are not among them.
-        """
-        codes = [
-            code
-            for code in distinct_codes(self.model.terms)
-            if code not in self.model.columns
-        ]
-        visible = visible_names(self.environment) if codes else {}
+        """Names read from the environment, without `SAFE_FUNCTIONS`, and their values."""
+        codes = distinct_codes(self.model.terms)
+        codes = [code for code in codes if code not in self.model.columns]
+        visible = patsy_engine.visible_names(self.environment) if codes else {}
         return {
             use.name: visible[use.name]
             for code in codes
@@ -232,41 +186,35 @@ def read_names(
     environment: Environment | None,
     not_in_dot: tuple[str, ...],
 ) -> FormulaNames:
-    """Read a formula as far as that needs no more than the names of the columns.
-
-    See `read_formula`.
-    """
-    if environment is None and isinstance(formula, str):
-        check_text(formula)
+    """Read a formula as far as that needs only names; see `read_formula`."""
+    trusted = environment is not None
+    if not trusted and isinstance(formula, str):
+        sandbox.check_text(formula)
     check_formula(formula)
-    text = settle_names(_translate_r(formula, columns, environment), columns)
+    # Names that the caller has stay the caller's, whatever they mean to R.
+    own = {} if environment is None else patsy_engine.visible_names(environment)
+    text = r_syntax.translate_r(formula, lambda name: name in columns or name in own)
+    text = settle_names(text, columns)
     text = expand_dot(text, [c for c in columns if c not in not_in_dot])
-    if environment is None:
-        check_lengths([text.partition("~")[0]])
+    if not trusted:
+        sandbox.check_lengths([text.partition("~")[0]])
     text = wrap_response(text)
     with add_quoting_hints(formula, columns):
-        check_signs(text)
-        tree = read_tree(text)
+        r_syntax.check_signs(text)
+        tree = patsy_engine.read_tree(text)
     codes = list(written_factors(tree))
-    trusted = environment is not None
     if environment is None:
-        environment = environment_of({**SAFE_FUNCTIONS, "np": np})
-        check_lengths(codes)
+        environment = patsy_engine.environment_of({**SAFE_FUNCTIONS, "np": np})
+        sandbox.check_lengths(codes)
     else:
-        environment = add_functions(environment, SAFE_FUNCTIONS)
+        environment = patsy_engine.add_functions(environment, SAFE_FUNCTIONS)
     with add_quoting_hints(formula, columns):
-        _check_names(codes, columns, visible_names(environment), trusted=trusted)
+        _check_names(
+            codes, columns, patsy_engine.visible_names(environment), trusted=trusted
+        )
     if not trusted:
         check_trusted(codes, columns)
     return FormulaNames(tree, codes, environment, trusted)
-
-
-def _translate_r(
-    formula: str, columns: pd.Index, environment: Environment | None
-) -> str:
-    """Translate habits of R's; names that the caller has stay the caller's."""
-    names = {} if environment is None else visible_names(environment)
-    return translate_r(formula, lambda name: name in columns or name in names)
 
 
 def read_formula(
@@ -277,76 +225,63 @@ def read_formula(
 ) -> ResolvedFormula:
     """Read a formula; without an environment it is a stranger's, and bounded.
 
-    Parameters
-    ----------
-    formula : str
-        Formula with a left- and a right-hand side.
-    frame : DataFrame
-        The data.
-    environment : Environment or None
-        Where names that are not columns are looked up; None trusts nobody.
-    not_in_dot : tuple of str
-        Columns that `.` does not stand for.
+    Names that are not columns are looked up in the environment. `.` does not stand for
+    the columns `not_in_dot`.
     """
     named = read_names(formula, frame.columns, environment, not_in_dot)
     if named.trusted:
         names = outside_columns(named, frame.columns, len(frame))
-        return resolve_formula(named, frame.assign(**names) if names else frame)
+        frame = frame.assign(**names) if names else frame
     return resolve_formula(named, frame)
 
 
 def resolve_formula(named: FormulaNames, frame: pd.DataFrame) -> ResolvedFormula:
     """List the terms of a formula; a stranger's is judged by the data."""
     if not named.trusted:
-        check_codes(named.codes, frame)
+        sandbox.check_codes(named.codes, frame)
     model = named.model(frame.columns)
     for code in distinct_codes(model.left):
         if code not in model.columns:
             check_operands(code, frame)
     if not named.trusted:
-        check_width(model.terms, frame)
+        sandbox.check_width(model.terms, frame)
     return ResolvedFormula(model, frame, named.environment)
 
 
 def check_operands(code: str, frame: pd.DataFrame) -> None:
     """Refuse text in the arithmetic of a response: `name * 2` would repeat it."""
+    operands: list[ast.AST] = []
     for node in ast.walk(parse_code(code)):
-        operands: list[ast.AST] = []
         if isinstance(node, ast.BinOp):
-            operands = [node.left, node.right]
+            operands += [node.left, node.right]
         elif isinstance(node, ast.UnaryOp):
-            operands = [node.operand]
-        for name in (name for operand in operands for name in names_of(operand)):
-            if name in frame.columns and holds_text(frame[name]):
-                raise FormulaError(
-                    f"arithmetic on the left-hand side takes numbers; column {name!r} "
-                    "holds text or categories. Convert it: "
-                    f"data[{name!r}] = pd.to_numeric(data[{name!r}])."
-                )
+            operands.append(node.operand)
+    for name in (name for operand in operands for name in names_of(operand)):
+        if name in frame.columns and holds_text(frame[name]):
+            raise FormulaError(
+                f"arithmetic on the left-hand side takes numbers; column {name!r} "
+                "holds text or categories. Convert it: "
+                f"data[{name!r}] = pd.to_numeric(data[{name!r}])."
+            )
 
 
 def outside_columns(
     named: FormulaNames, columns: pd.Index, n_rows: int
 ) -> dict[str, Any]:
     """Find the caller's arrays that are as long as the data: they are columns too."""
-    names = visible_names(named.environment)
-    outside = {}
-    for name in dict.fromkeys(name for code in named.codes for name in names_in(code)):
-        if name not in columns and name in names:
-            value = names[name]
-            if isinstance(value, np.ndarray | pd.Series | list | tuple):
-                array = np.asarray(value)
-                if array.ndim == 1 and array.size == n_rows:
-                    outside[name] = array
-    return outside
+    visible = patsy_engine.visible_names(named.environment)
+    names = dict.fromkeys(name for code in named.codes for name in names_in(code))
+    arrays = {
+        name: np.asarray(visible[name])
+        for name in names
+        if name not in columns
+        and isinstance(visible.get(name), np.ndarray | pd.Series | list | tuple)
+    }
+    return {name: array for name, array in arrays.items() if array.shape == (n_rows,)}
 
 
 def _check_names(
-    codes: Sequence[str],
-    columns: pd.Index,
-    names: Mapping[str, Any],
-    *,
-    trusted: bool,
+    codes: Sequence[str], columns: pd.Index, names: Mapping[str, Any], *, trusted: bool
 ) -> None:
     """Refuse names that are neither columns nor defined where the code looks."""
     known = set(columns)
@@ -354,8 +289,11 @@ def _check_names(
         if code in known and names_in(code) == [code]:
             continue
         tree = parse_code(code)
-        _check_dots(tree, known)
-        check_prefixes(tree, known, names)
+        for node in ast.walk(tree):
+            # Python would look for a `y` within `x`, of a column `x.y`.
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in known:
+                raise FormulaError(f"{ast.unparse(node)!r} is no name to Python.")
+        r_syntax.check_prefixes(tree, known, names)
         for name, quoted, called in find_uses(tree):
             elsewhere = not quoted and (
                 name in PATSY_BUILTINS or name in names or hasattr(builtins, name)
@@ -368,16 +306,9 @@ def _check_names(
                 )
             if called:
                 raise FormulaError(
-                    advise_function(name, code, tree, known, trusted=trusted)
+                    r_syntax.advise_function(name, code, tree, known, trusted=trusted)
                 )
             raise FormulaError(
                 f"{name!r} is not a column of the data{suggest_name(name, columns)} "
                 f"The columns are {list_names(columns)}."
             )
-
-
-def _check_dots(tree: ast.AST, known: set[str]) -> None:
-    """Refuse `x.y` where that is a column: Python would look for a `y` within `x`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in known:
-            raise FormulaError(f"{ast.unparse(node)!r} is no name to Python.")

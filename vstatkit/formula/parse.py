@@ -4,43 +4,20 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from itertools import compress
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Bools, DataLike, Floats, Ints
 from vstatkit.exceptions import ConstantResponseWarning, FormulaError
+from vstatkit.formula import design_matrix, input_checks
 from vstatkit.formula.coding import Coding, categorical_variables
-from vstatkit.formula.design_matrix import (
-    INTERCEPT,
-    FactorCoding,
-    Missing,
-    arrange_columns,
-    bare_info,
-    build_matrices,
-    check_missing_option,
-    first_rows,
-    level_counts,
-    recode_info,
-    recode_matrix,
-    separate_factors,
-)
+from vstatkit.formula.design_matrix import INTERCEPT, FactorCoding, Missing
 from vstatkit.formula.expressions import plain_name, quote
-from vstatkit.formula.input_checks import (
-    as_frame,
-    check_dates,
-    check_finite,
-    check_infinite,
-    check_mistakes,
-    count_missing,
-    first_non_number,
-    list_names,
-    replace_missing_dates,
-    row_name,
-    suggest_name,
-)
-from vstatkit.formula.names import read_formula
+from vstatkit.formula.input_checks import as_frame, list_names, row_name, suggest_name
+from vstatkit.formula.names import ResolvedFormula, read_formula
 from vstatkit.formula.patsy_engine import (
     Environment,
     Matrix,
@@ -51,7 +28,7 @@ from vstatkit.formula.patsy_engine import (
     restore_states,
     unpack_names,
 )
-from vstatkit.formula.terms import Model, variables
+from vstatkit.formula.terms import variables
 from vstatkit.pandas_pickling import plain_state, take_state
 
 
@@ -130,22 +107,11 @@ class Recipe:
     def repeat(self) -> Coding:
         """Code again with the names that the formula was read with."""
         coding = self._parse(environment_of(self.names)).coding
-        restore_states(bare_info(coding.info), self.states)
+        restore_states(design_matrix.bare_info(coding.info), self.states)
         return coding
 
     def predictors(self, nobs: int, n_dropped: int) -> pd.DataFrame | None:
-        """Return the predictors in the rows that were used.
-
-        Parameters
-        ----------
-        nobs, n_dropped : int
-            Rows of the data that were used, and that were dropped.
-
-        Returns
-        -------
-        DataFrame or None
-            None if the frame does not have all rows, as for data on disk.
-        """
+        """Return the predictors in the rows that were used; None for data on disk."""
         if len(self.frame) != nobs + n_dropped:
             return None
         if n_dropped == 0:
@@ -184,7 +150,7 @@ def parse(
     ----------
     formula : str
         Any patsy formula with a left- and a right-hand side; `.` stands for all
-        columns that the left-hand side does not use.
+        columns that neither the left-hand side uses nor `not_in_dot` has.
     data : DataFrame, mapping of columns, polars frame or Arrow table
         Observations in rows.
     environment : Environment or None
@@ -197,31 +163,26 @@ def parse(
     missing : {"drop", "raise", "pass"}
         What to do with rows that have missing values. "pass" keeps missing
         predictors and drops rows without a response.
-    not_in_dot : tuple of str
-        Columns that `.` does not stand for.
-    factors : FactorCoding
-        How factors are coded; "treatment" leaves the reference level out.
     fresh : bool
         Whether to refuse columns that are probably mistaken; what was accepted once is
         read again.
     columns : tuple of int, optional
         Columns of the design matrix to use, as an earlier parse has chosen them.
-
-    Returns
-    -------
-    ParsedFormula
     """
-    check_missing_option(missing)
+    design_matrix.check_missing_option(missing)
     reading = read_formula(formula, as_frame(data), environment, not_in_dot)
     model, frame = reading.model, reading.frame
     right_names = variables(model.right, frame.columns)
     used = list(dict.fromkeys([*right_names, *variables(model.left, frame.columns)]))
-    _check_used(model, frame, used)
+    input_checks.check_infinite(frame, used)
+    bare = set(model.columns.values())
+    input_checks.check_dates(frame, [name for name in used if name in bare])
+    n_missing = input_checks.count_missing(frame, used)
     if fresh:
-        check_mistakes(model, frame, missing, count_missing(frame, used), len(frame))
-    plain = replace_missing_dates(frame.reset_index(drop=True))
-    left, right = build_matrices(
-        separate_factors(model, factors),
+        input_checks.check_mistakes(model, frame, missing, n_missing, len(frame))
+    plain = input_checks.replace_missing_dates(frame.reset_index(drop=True))
+    left, right = design_matrix.build_matrices(
+        design_matrix.separate_factors(model, factors),
         plain,
         reading.environment,
         missing,
@@ -229,114 +190,108 @@ def parse(
     )
     rows = right.rows
     check_rows(rows.size, len(plain), used)
-    dropped = DroppedRows(len(plain) - rows.size, count_missing(frame, used))
-    response = read_response(left, dropped)
-    info = recode_info(right.info, model, plain, factors)
-    right = recode_matrix(right, info)
-    written = info.column_names
+    response = read_response(left, len(plain) - rows.size, n_missing)
+    info = design_matrix.recode_info(right.info, model, plain, factors)
+    right = design_matrix.recode_matrix(right, info)
     if columns is None:
-        places = choose_columns(written, intercept, formula)
-        places = arrange_columns(info, places, first_rows(info, right.values))
+        places = choose_columns(info.column_names, intercept, formula)
+        places = design_matrix.arrange_columns(
+            info, places, design_matrix.first_rows(info, right.values)
+        )
     else:
-        places = check_column_places(columns, written, intercept)
-    X = right.values[:, places]
-    coding = Coding(
+        places = check_column_places(columns, info.column_names, intercept)
+    parsed = assemble_parsed(
+        formula,
+        reading,
+        response,
         info=info,
         columns=places,
-        variables=tuple(right_names),
-        categorical=categorical_variables(info, frame, right_names),
-        recipe=Recipe(
-            model.write(),
-            plain[used],
-            intercept,
-            missing,
-            reading.names(),
-            factors,
-            columns=tuple(places.tolist()),
-        ),
-    )
-    check_finite(X, coding.names, allow_missing=missing == "pass")
-    return assemble_parsed(
-        formula,
-        coding,
-        response,
-        X=X,
+        examples=plain[used],
+        X=right.values[:, places],
         rows=rows,
         n_rows=len(plain),
-        frame=frame.iloc[rows][right_names],
         data=frame.iloc[rows],
+        intercept=intercept,
+        missing=missing,
+        factors=factors,
     )
+    input_checks.check_finite(parsed.X, parsed.names, allow_missing=missing == "pass")
+    return parsed
 
 
 def assemble_parsed(
     formula: str,
-    coding: Coding,
+    reading: ResolvedFormula,
     response: "Response",
     *,
+    info: SideInfo,
+    columns: Ints,
+    examples: pd.DataFrame,
     X: Floats,
     rows: Ints | pd.RangeIndex,
     n_rows: int,
-    frame: Any,
     data: Any,
+    **recipe: Any,
 ) -> ParsedFormula:
-    """Build a `ParsedFormula` from its parts; `n_rows` includes dropped rows."""
+    """Build a `ParsedFormula`; `examples` is the frame of the recipe."""
+    names = variables(reading.model.right, reading.frame.columns)
+    coding = Coding(
+        info=info,
+        columns=columns,
+        variables=tuple(names),
+        categorical=categorical_variables(info, reading.frame, names),
+        recipe=Recipe(
+            reading.model.write(),
+            examples,
+            names=reading.names(),
+            columns=tuple(columns.tolist()),
+            **recipe,
+        ),
+    )
     return ParsedFormula(
-        y=response.y,
+        **vars(response),
         X=X,
         names=tuple(coding.names),
         response=plain_name(formula.partition("~")[0].strip()),
-        classes=response.classes,
-        unused_levels=response.unused_levels,
         rows=rows,
         n_dropped=n_rows - rows.size,
-        frame=frame,
+        frame=data[names],
         data=data,
         coding=coding,
-        levels=level_counts(coding.info)[coding.columns],
+        levels=design_matrix.level_counts(info)[columns],
     )
-
-
-def _check_used(model: Model, frame: pd.DataFrame, used: Sequence[str]) -> None:
-    """Refuse infinite values, and dates that stand by themselves."""
-    check_infinite(frame, used)
-    bare = set(model.columns.values())
-    check_dates(frame, [name for name in used if name in bare])
 
 
 @dataclass(frozen=True)
 class Response:
-    """What the left-hand side of a formula gives."""
+    """What the left-hand side of a formula gives; see `ParsedFormula`."""
 
-    y: Floats  # (n,): numbers, or class codes
-    # Levels of a categorical response, those that occur
+    y: Floats
     classes: tuple[Any, ...] | None
-    unused_levels: tuple[Any, ...]  # levels that no row has
+    unused_levels: tuple[Any, ...]
 
 
-class DroppedRows(NamedTuple):
-    """Rows that were dropped for missing values."""
+def read_response(
+    left: Matrix, n_dropped: int, n_missing: Mapping[str, int]
+) -> Response:
+    """Read the response: numbers, or codes of the levels that occur.
 
-    n_rows: int  # how many
-    n_missing: Mapping[str, int]  # missing values of every column of the formula
-
-
-def read_response(left: Matrix, dropped: DroppedRows) -> Response:
-    """Read the response: numbers, or codes of the levels that occur."""
+    For messages, `n_missing` has the missing values of every column of the formula, for
+    which `n_dropped` rows were dropped.
+    """
     values, levels = response_values(left)
     if levels is None:
         return Response(values, None, ())
     places = values.astype(np.int64)
     occurs = np.bincount(places, minlength=len(levels)) > 0
-    return Response(class_codes(occurs)[places], *split_levels(levels, occurs, dropped))
+    classes, unused = split_levels(levels, occurs, n_dropped, n_missing)
+    return Response(class_codes(occurs)[places], classes, unused)
 
 
 def response_values(
     left: Matrix, first: int = 0
 ) -> tuple[Floats, tuple[Any, ...] | None]:
-    """Read numbers, or the place of every row's level among all levels.
-
-    In messages rows are counted from `first`.
-    """
+    """Read numbers, or the place of every row's level; messages count from `first`."""
     levels, names = response_levels(left.info), left.info.column_names
     if levels is not None:
         return _level_places(left.values, levels), levels
@@ -345,7 +300,7 @@ def response_values(
             "the left-hand side must be one response; it has the columns "
             f"{', '.join(names)}."
         )
-    check_finite(left.values, names, first=first)
+    input_checks.check_finite(left.values, names, first=first)
     return left.values[:, 0], None
 
 
@@ -366,29 +321,21 @@ def _level_places(indicators: Floats, levels: tuple[Any, ...]) -> Floats:
 
 
 def split_levels(
-    levels: tuple[Any, ...], occurs: Bools, dropped: DroppedRows
+    levels: tuple[Any, ...], occurs: Bools, n_dropped: int, n_missing: Mapping[str, int]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """List the levels that occur, and those that do not; refuse fewer than two."""
-    classes = tuple(level for level, used in zip(levels, occurs, strict=True) if used)
-    unused = tuple(level for level in levels if level not in classes)
-    if len(classes) < 2:
-        raise FormulaError(
-            "a categorical response needs at least two levels; got "
-            f"{classes!r}{_dropping_note(dropped)}."
-        )
-    return classes, unused
-
-
-def _dropping_note(dropped: DroppedRows) -> str:
-    """Say which columns rows were dropped for, and what to do about it."""
-    names = [name for name, count in dropped.n_missing.items() if count]
-    if not dropped.n_rows or not names:
-        return ""
-    shown = list_names([repr(name) for name in names])
-    return (
-        f" after dropping {dropped.n_rows:,} rows with missing values (in {shown}). "
-        "Leave such columns out of the formula, fill them in, or use missing='pass', "
-        "with which trees keep missing numbers"
+    classes = tuple(compress(levels, occurs))
+    if len(classes) >= 2:
+        return classes, tuple(compress(levels, ~occurs))
+    names = [repr(name) for name, count in n_missing.items() if count]
+    dropping = (
+        f" after dropping {n_dropped:,} rows with missing values (in "
+        f"{list_names(names)}). Leave such columns out of the formula, fill them in, "
+        "or use missing='pass', with which trees keep missing numbers"
+    )
+    raise FormulaError(
+        "a categorical response needs at least two levels; got "
+        f"{classes!r}{dropping if n_dropped and names else ''}."
     )
 
 
@@ -441,29 +388,14 @@ def parse_table(
 ) -> ParsedFormula:
     """Read features and a response as `response ~ .` does, columns in their order.
 
-    Parameters
-    ----------
-    features : DataFrame of shape (n, p)
-        Numbers, and categories that stay in one column of codes; missing values stay.
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    response : str
-        Its name; changed where a feature has it.
-    classes : sequence, optional
-        Labels of the classes.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"my x": [1.0, 2.0, 4.0]})
-    >>> parse_table(table, np.arange(3.0), response="y").typical_row["my x"].item()
-    2.0
+    Categories stay in one column of codes, and missing values stay. `y` holds numbers,
+    or codes of `classes`. The name of the response is changed if a feature has it.
     """
-    name = response
-    while name in features.columns:
-        name += "_"
+    while response in features.columns:
+        response += "_"
     parsed = parse(
-        f"{quote(name)} ~ .",
-        features.assign(**{name: np.asarray(y, dtype=np.float64)}),
+        f"{quote(response)} ~ .",
+        features.assign(**{response: np.asarray(y, dtype=np.float64)}),
         environment=None,
         intercept=False,
         missing="pass",
@@ -487,7 +419,7 @@ def parse_table(
         levels=parsed.levels[order],
         coding=coding,
         classes=None if classes is None else tuple(classes),
-        response=name,
+        response=response,
     )
 
 
@@ -525,18 +457,8 @@ def take_column(
 ) -> pd.Series | None:
     """Read `weights` or `groups`: a column's name, or one value for each row.
 
-    Parameters
-    ----------
-    argument : str
-        Name of the argument, for messages.
-    given : str, array-like or None
-        What was given.
-    data : DataFrame
-        Rows that are used.
-    rows : ndarray of shape (n,) or RangeIndex
-        Their positions in the data as given.
-    index : Index
-        Index of the data as given; a Series must have the same.
+    `data` has the rows that are used, and `rows` their positions in the data as given,
+    of which `index` is the index; a Series must have the same.
     """
     if given is None:
         return None
@@ -559,17 +481,16 @@ def take_column(
     gaps = np.flatnonzero(column.isna())
     if gaps.size:
         row = row_name(index[np.asarray(rows)[gaps[0]]])
+        otherwise = {
+            "groups": "each of them a group of its own",
+            "weights": "them the weight 0",
+        }[argument]
         raise ValueError(
             f"`{argument}` must not have missing values; {gaps.size:,} value(s) are "
-            f"missing, the first in row {row}. {_MISSING[argument]}"
+            f"missing, the first in row {row}. Leave such rows out, or give "
+            f"{otherwise}."
         )
     return column
-
-
-_MISSING = {
-    "groups": "Leave such rows out, or give each of them a group of its own.",
-    "weights": "Leave such rows out, or give them the weight 0.",
-}
 
 
 def column_name(
@@ -577,23 +498,14 @@ def column_name(
 ) -> str | None:
     """Name `weights` or `groups` for tables: "given" for an array, None without them.
 
-    Parameters
-    ----------
-    given : str, array-like or None
-        What was given.
-    values : Series, optional
-        Its values in the rows that are used.
-    data : DataFrame, optional
-        These rows. A Series that was computed from one of their columns, and still
-        has its name, is not that column.
+    `data` has the rows that are used, and `values` what was given in these rows. A
+    Series that was computed from a column, and still has its name, is not that column.
 
     Examples
     --------
     >>> column_name("w"), column_name([1.0, 2.0]), column_name(None)
     ('w', 'given', None)
     >>> data = pd.DataFrame({"w": [1.0, 2.0]})
-    >>> column_name(data["w"], data["w"], data)
-    'w'
     >>> column_name(data["w"] ** 2, data["w"] ** 2, data)
     'given'
     """
@@ -604,16 +516,8 @@ def column_name(
 def own_column(
     given: Any, values: pd.Series | None = None, data: pd.DataFrame | None = None
 ) -> str | None:
-    """Name the column that `weights` or `groups` were; None if they were an array.
-
-    Parameters are those of `column_name`.
-
-    Examples
-    --------
-    >>> own_column("given"), own_column([1.0, 2.0])
-    ('given', None)
-    """
-    if given is None or isinstance(given, str):
+    """Name the column that `weights` or `groups` were; None if they were an array."""
+    if isinstance(given, str):
         return given
     name = given.name if isinstance(given, pd.Series) else None
     if name is None:
@@ -652,7 +556,7 @@ def observation_weights(column: pd.Series | None) -> Floats | None:
     try:
         weights = column.to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
-        value = first_non_number(column)
+        value = input_checks.first_non_number(column)
         raise ValueError(
             f"`weights` must be numbers; got values such as {value!r}. Name a "
             "column of numbers."
@@ -684,30 +588,21 @@ def response_name(parsed: ParsedFormula) -> str:
 
 
 def read_observations(data: Any) -> tuple[Any, pd.Index]:
-    """Read the data of a statistic: a frame, a Series, or an array of rows.
-
-    Returns
-    -------
-    table, index
-        Observations in rows, and their labels.
-    """
-    if isinstance(data, pd.DataFrame | pd.Series):
-        table: Any = data
-    elif isinstance(data, Mapping) or hasattr(data, "get_columns"):
-        table = as_frame(data)
-    else:
-        table = np.asarray(data)
-        if table.ndim not in (1, 2):
-            raise ValueError(
-                "`data` must have observations in rows: one or two dimensions; got "
-                f"{table.ndim}."
-            )
-    frame = isinstance(table, pd.DataFrame)
-    array = np.asarray(table.select_dtypes("number") if frame else table)
+    """Read the data of a statistic: observations in rows, and their labels."""
+    if not isinstance(data, pd.DataFrame | pd.Series):
+        named = isinstance(data, Mapping) or hasattr(data, "get_columns")
+        data = as_frame(data) if named else np.asarray(data)
+    if data.ndim not in (1, 2):
+        raise ValueError(
+            "`data` must have observations in rows: one or two dimensions; got "
+            f"{data.ndim}."
+        )
+    frame = isinstance(data, pd.DataFrame)
+    array = np.asarray(data.select_dtypes("number") if frame else data)
     if np.issubdtype(array.dtype, np.number) and not np.isfinite(array).all():
         row = int(np.argwhere(~np.isfinite(array))[0, 0])
         raise ValueError(
             f"`data` must be finite; row {row} is missing or infinite. Drop such rows."
         )
-    labelled = isinstance(table, pd.DataFrame | pd.Series)
-    return table, table.index if labelled else pd.RangeIndex(len(table))
+    labelled = frame or isinstance(data, pd.Series)
+    return data, data.index if labelled else pd.RangeIndex(len(data))

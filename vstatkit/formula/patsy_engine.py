@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
 import joblib
 import numpy as np
@@ -29,27 +29,21 @@ from vstatkit.formula.expressions import (
 from vstatkit.formula.input_checks import is_number
 from vstatkit.formula.terms import Codes, Model
 
+if TYPE_CHECKING:
+    from vstatkit.formula.design_matrix import PlainInfo, RecodedInfo
+
 REMEDY = "Put what it computes into a column of the data, and fit again."
 
 
 def pack_names(names: Mapping[str, Any]) -> dict[str, bytes]:
-    """Pickle every name by itself; functions of the session with their code.
-
-    Raises
-    ------
-    FormulaError
-        When something cannot be pickled.
-    """
+    """Pickle every name by itself; functions of the session with their code."""
     packed = {}
     for name, value in names.items():
         # joblib pickles functions that cannot be imported, and modules.
-        carried = (
-            value
-            if inspect.isclass(value)
-            else joblib.wrap_non_picklable_objects(value, keep_wrapper=False)
-        )
+        if not inspect.isclass(value):
+            value = joblib.wrap_non_picklable_objects(value, keep_wrapper=False)  # noqa: PLW2901
         try:
-            packed[name] = pickle.dumps(carried)
+            packed[name] = pickle.dumps(value)
         except Exception as error:
             raise FormulaError(
                 f"the formula uses {name!r}, which cannot be pickled ({error}). "
@@ -59,13 +53,7 @@ def pack_names(names: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def unpack_names(packed: Mapping[str, bytes]) -> dict[str, Any]:
-    """Read what `pack_names` wrote.
-
-    Raises
-    ------
-    FormulaError
-        When something is not available here, such as the module of a function.
-    """
+    """Read what `pack_names` wrote; refuse what is not available here."""
     names = {}
     for name, value in packed.items():
         try:
@@ -85,50 +73,17 @@ OnMissing = Literal["drop", "raise", "keep"]
 MAX_MESSAGE = 600  # characters of somebody else's message that are passed on
 
 
-class SideInfo(Protocol):
-    """What was learnt about one side of a formula from training data."""
-
-    @property
-    def column_names(self) -> Sequence[str]:
-        """Columns of the design matrix, as the formula writes them."""
-
-    @property
-    def levels(self) -> Mapping[str, tuple[Any, ...] | None]:
-        """Levels of every factor by its code; None for numbers."""
-
-    @property
-    def slices(self) -> Mapping[Codes, slice]:
-        """Columns of every term, by the codes of its factors, in their order."""
-
-    @property
-    def references(self) -> Mapping[str, int]:
-        """Place of the reference level, by the factor's code.
-
-        Only of factors whose columns are indicators of levels; the reference is the
-        first level unless the formula says otherwise.
-        """
-
-    def matrix(self, frame: pd.DataFrame) -> Floats:
-        """Code new data, all columns; missing values stay missing."""
+# What was learnt about one side of a formula from training data.
+SideInfo = Union["_PatsyInfo", "PlainInfo", "RecodedInfo"]
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """One side of a formula over training data.
+    """One side of a formula over training data."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n, columns)
-        Design matrix of the rows kept.
-    rows : ndarray of shape (n,)
-        Labels of these rows in the frame.
-    info : SideInfo
-        Names the columns and codes new data.
-    """
-
-    values: Floats
-    rows: Ints
-    info: SideInfo
+    values: Floats  # (n, columns): design matrix of the rows kept
+    rows: Ints  # (n,): labels of these rows in the frame
+    info: SideInfo  # names the columns and codes new data
 
     def select_rows(self, rows: Ints) -> "Matrix":
         """Keep some of the rows, by their labels in ascending order."""
@@ -171,42 +126,31 @@ def read_tree(formula: str) -> Any:
 
 
 def learn(
-    model: Model,
+    model: Model, frame: pd.DataFrame, environment: Environment, *, missing: OnMissing
+) -> tuple[Matrix, Matrix]:
+    """Build both design matrices of training data."""
+    sides = _terms(model, model.left), _terms(model, model.right)
+    left, right = _build(patsy.dmatrices, sides, frame, environment, missing)
+    return _matrix(left), _matrix(right)
+
+
+def _build(
+    build: Callable[..., Any],
+    sides: tuple[list[patsy.Term], list[patsy.Term]],
     frame: pd.DataFrame,
     environment: Environment,
-    *,
     missing: OnMissing,
-    hint: str = "",
-) -> tuple[Matrix, Matrix]:
-    """Build both design matrices of training data.
+) -> Any:
+    options = {"NA_action": _action(missing), "return_type": "dataframe"}
+    with engine_errors(hint=_hint(missing)):
+        return build(patsy.ModelDesc(*sides), frame, environment, **options)
 
-    Parameters
-    ----------
-    model : Model
-        Terms of the formula.
-    frame : DataFrame
-        Training data.
-    environment : Environment
-        Where names that are not columns are looked up.
-    missing : {"drop", "raise", "keep"}
-        What to do with rows that have missing values.
-    hint : str
-        Added to messages.
 
-    Returns
-    -------
-    left, right : Matrix
-    """
-    description = patsy.ModelDesc(_terms(model, model.left), _terms(model, model.right))
-    with engine_errors(hint=hint):
-        left, right = patsy.dmatrices(
-            description,
-            frame,
-            environment,
-            NA_action=_action(missing),
-            return_type="dataframe",
-        )
-    return _matrix(left), _matrix(right)
+def _hint(missing: OnMissing) -> str:
+    """Say what to do if missing values are refused."""
+    if missing != "raise":
+        return ""
+    return "\nUse missing='drop' to leave rows with missing values out."
 
 
 def learn_side(
@@ -216,19 +160,10 @@ def learn_side(
     environment: Environment,
     *,
     missing: OnMissing,
-    hint: str = "",
 ) -> Matrix:
     """Build the design matrix of some of the terms alone; see `learn`."""
-    description = patsy.ModelDesc([], _terms(model, terms))
-    with engine_errors(hint=hint):
-        built = patsy.dmatrix(
-            description,
-            frame,
-            environment,
-            NA_action=_action(missing),
-            return_type="dataframe",
-        )
-    return _matrix(built)
+    sides: Any = [], _terms(model, terms)
+    return _matrix(_build(patsy.dmatrix, sides, frame, environment, missing))
 
 
 def learn_batches(
@@ -238,50 +173,35 @@ def learn_batches(
     environment: Environment,
     *,
     missing: OnMissing,
-    hint: str = "",
 ) -> SideInfo:
-    """Learn some of the terms from data that come in batches; see `learn`.
-
-    Parameters
-    ----------
-    model, terms, environment, missing, hint
-        See `learn_side`.
-    batches : callable
-        Reads the data from the beginning; it is called once for the levels and
-        once more for whatever stateful transforms have to know.
-    """
-    with engine_errors(hint=hint):
+    """Learn some of the terms from data in batches, which are read repeatedly."""
+    with engine_errors(hint=_hint(missing)):
         (info,) = design_matrix_builders(
             [_terms(model, terms)], batches, environment, _action(missing)
         )
     return _PatsyInfo(info)
 
 
-def code_rows(
-    info: SideInfo, frame: pd.DataFrame, missing: OnMissing, hint: str = ""
-) -> Matrix:
+def code_rows(info: SideInfo, frame: pd.DataFrame, missing: OnMissing) -> Matrix:
     """Code rows as the engine learnt to, and drop those that lack something."""
-    if not isinstance(info, _PatsyInfo):
-        raise TypeError(f"only the engine's own are coded; got {type(info).__name__}.")
-    with engine_errors(hint=hint):
+    assert isinstance(info, _PatsyInfo)
+    with engine_errors(hint=_hint(missing)):
         (built,) = patsy.build_design_matrices(
             [info.info], frame, NA_action=_action(missing), return_type="dataframe"
         )
     if len(built) != len(frame) and not info.info.factor_infos:
         # A constant side has one row, whatever the data.
         built = built.iloc[np.zeros(len(frame), int)].set_axis(frame.index)
-    values = built.to_numpy(dtype=np.float64)
-    return Matrix(values, built.index.to_numpy(), info)
+    return Matrix(built.to_numpy(dtype=np.float64), built.index.to_numpy(), info)
 
 
 def level_places(info: SideInfo, frame: pd.DataFrame) -> dict[str, Ints]:
-    """Place of every row's level, -1 where it is missing, by the factor's code."""
+    """Place of every row's level, -1 if it is missing, by the factor's code."""
     if not isinstance(info, _PatsyInfo):
         return {}
-    action = _action("drop")
     return {
         factor.code: categorical_to_int(
-            factor.eval(facts.state, frame), facts.categories, action
+            factor.eval(facts.state, frame), facts.categories, _action("drop")
         )
         for factor, facts in info.info.factor_infos.items()
         if facts.type == "categorical"
@@ -321,22 +241,7 @@ def _transforms(info: SideInfo) -> dict[str, dict[str, Any]]:
 def read_constraint(
     text: str, names: Sequence[str], hint: str = ""
 ) -> tuple[Floats, Floats]:
-    """Read restrictions such as "x1 = x2, x3 = 0".
-
-    Parameters
-    ----------
-    text : str
-        The restrictions.
-    names : sequence of str
-        Parameters.
-    hint : str
-        What an error says besides.
-
-    Returns
-    -------
-    coefs, constants
-        `coefs @ params = constants`, shapes (r, m) and (r,).
-    """
+    """Read coefs and constants of "x1 = x2, x3 = 0", with shapes (r, m) and (r,)."""
     with engine_errors("cannot read the restrictions: ", hint):
         constraint = patsy.DesignInfo(names).linear_constraint(text)
     coefs = np.asarray(constraint.coefs, dtype=np.float64)
@@ -363,37 +268,29 @@ def engine_errors(prefix: str = "", hint: str = "") -> Iterator[None]:
 
 # What code in a formula raises; names and files that it lacks pass through.
 _OTHER_ERRORS = (
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    LookupError,
-    AssertionError,
+    *(TypeError, ValueError, AttributeError, ArithmeticError, LookupError),
+    *(AssertionError, MemoryError, SyntaxError),
     RuntimeError,  # too deep a recursion is one
-    MemoryError,
-    SyntaxError,
 )
 
 
 @dataclass(frozen=True)
 class _PatsyInfo:
-    """patsy's description of one side; it cannot be pickled."""
+    """patsy's description of one side, which cannot be pickled; see `PlainInfo`."""
 
     info: patsy.DesignInfo
 
     @property
     def column_names(self) -> Sequence[str]:
-        names: list[str] = self.info.column_names
-        return names
+        return list(self.info.column_names)
 
     @property
     def levels(self) -> Mapping[str, tuple[Any, ...] | None]:
-        return {
-            factor.code: tuple(facts.categories)
-            if facts.type == "categorical"
-            else None
-            for factor, facts in self.info.factor_infos.items()
-        }
+        levels = {}
+        for factor, facts in self.info.factor_infos.items():
+            numbers = facts.type != "categorical"
+            levels[factor.code] = None if numbers else tuple(facts.categories)
+        return levels
 
     @property
     def slices(self) -> Mapping[Codes, slice]:
@@ -404,13 +301,14 @@ class _PatsyInfo:
 
     @property
     def references(self) -> Mapping[str, int]:
+        """Place of the reference level, for factors in indicators of levels."""
         places: dict[str, int] = {}
-        for subterms in self.info.term_codings.values():
-            for subterm in subterms:
-                for factor, contrast in subterm.contrast_matrices.items():
-                    place = _reference_place(np.asarray(contrast.matrix))
-                    if place is not None and places.get(factor.code, 0) == 0:
-                        places[factor.code] = place
+        codings = self.info.term_codings.values()
+        for subterm in (subterm for subterms in codings for subterm in subterms):
+            for factor, contrast in subterm.contrast_matrices.items():
+                place = _reference_place(np.asarray(contrast.matrix))
+                if place is not None and places.get(factor.code, 0) == 0:
+                    places[factor.code] = place
         return places
 
     def matrix(self, frame: pd.DataFrame) -> Floats:
@@ -447,12 +345,9 @@ class _Column:
     """
 
     def __init__(self, code: str, column: str, origin: Any) -> None:
-        self.code = code
-        self.origin = origin
-        self._column = column
+        self.code, self.origin, self._column = code, origin, column
 
     def name(self) -> str:
-        """Name in the design matrix: as written."""
         return self.code
 
     def __eq__(self, other: object) -> bool:
@@ -462,7 +357,6 @@ class _Column:
         return hash(self.code)
 
     def memorize_passes_needed(self, state: Any, env: Any) -> int:
-        """Tell patsy that there is nothing to learn from the data."""
         return 0
 
     def eval(self, state: Any, data: pd.DataFrame) -> Any:

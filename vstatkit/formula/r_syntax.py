@@ -124,21 +124,11 @@ def write_backtick(text: str) -> str:
 
 
 # Signs that are computed after `%%`.
-_LOOSER = frozenset({"+", "-", ",", "~", "=", "(", "[", "!", "<-", "->"}) | {
-    *("<", ">", "<=", ">=", "==", "!=", "&", "&&", "|", "||")
-}
+_LOOSER = frozenset({*"+-,~=([!<>&|", "<-", "->", "<=", ">=", "==", "!=", "&&", "||"})
 
 
 def check_division(before: Sequence[Token], sign: str) -> None:
-    """Refuse `a * b %% c`: R computes `%%` before `*`, Python after it.
-
-    Parameters
-    ----------
-    before : sequence of Token
-        Tokens before the sign.
-    sign : str
-        `%%` or `%/%`.
-    """
+    """Refuse `a * b %% c`: R computes `%%` before `*`, Python after it."""
     depth = 0
     for _, text in reversed(before):
         if depth == 0 and text in ("*", "/"):
@@ -154,12 +144,7 @@ def check_division(before: Sequence[Token], sign: str) -> None:
 def translate_r(formula: str, known: Callable[[str], bool]) -> str:
     """Write a formula in the engine's words, where it has some of R's.
 
-    Parameters
-    ----------
-    formula : str
-        A formula.
-    known : callable
-        Tells which names are columns, or the caller's own: these stay.
+    `known` tells which names are columns, or the caller's own: these stay.
 
     Examples
     --------
@@ -168,10 +153,11 @@ def translate_r(formula: str, known: Callable[[str], bool]) -> str:
     >>> translate_r("y ~ (a + b)^2 + cut(x, c(0, 1, Inf))", lambda name: False)
     'y ~ (a + b)**2 + cut(x, [0, 1, 1e999])'
     """
-    if not isinstance(formula, str) or not _HABIT.search(formula):
-        return formula  # `check_formula` refuses what is no text
+    if not _HABIT.search(formula):
+        return formula
     tokens = tokenize_r(formula.replace("\n", " "))
-    return "".join(_Writer(tokens, known).write())
+    writer = _Writer(tokens, known)
+    return "".join(writer.write(place, token) for place, token in enumerate(tokens))
 
 
 class _Writer:
@@ -180,15 +166,12 @@ class _Writer:
     def __init__(self, tokens: Sequence[Token], known: Callable[[str], bool]) -> None:
         self._tokens = tokens
         self._known = known
+        # What brackets that are open belong to: a function, or ""
         self._open: list[str] = []
-        """What brackets that are open belong to: a function, or ""."""
+        # Whether the tokens belong to the left-hand side
         self._left = any(token.text == "~" for token in tokens)
-        """Whether the tokens belong to the left-hand side."""
 
-    def write(self) -> list[str]:
-        return [self._write(place, token) for place, token in enumerate(self._tokens)]
-
-    def _write(self, place: int, token: Token) -> str:
+    def write(self, place: int, token: Token) -> str:
         if token.kind == "backtick":
             return write_backtick(token.text)
         if token.kind == "number" and self._in_arithmetic:
@@ -223,22 +206,22 @@ class _Writer:
         if self._is_package(place):
             return ""
         if self._is_call(place):
-            return self._function(name)
+            if self._known(name):
+                return name
+            if name == "offset":
+                raise FormulaError(NO_OFFSET)
+            return "" if name == "c" else RENAMED_FUNCTIONS.get(name, name)
         if self._near(place, 1) == "=":
             inner = self._open[-1] if self._open else ""
             return RENAMED_OPTIONS.get((inner, name), name)
+        return self._value(place, name)
+
+    def _value(self, place: int, name: str) -> str:
         if self._known(name) or not self._in_arithmetic:
             return name
         if name in ("T", "F") and self._near(place, -1).endswith("="):
             return {"T": "True", "F": "False"}[name]
         return CONSTANTS.get(name, name)
-
-    def _function(self, name: str) -> str:
-        if self._known(name):
-            return name
-        if name == "offset":
-            raise FormulaError(NO_OFFSET)
-        return "" if name == "c" else RENAMED_FUNCTIONS.get(name, name)
 
     def _operator(self, place: int, text: str) -> str:
         if text == "~":
@@ -267,9 +250,11 @@ class _Writer:
             called = place >= back and self._is_call(place - back)
             name = self._tokens[place - back].text if called else ""
             self._open.append(name)
-            return "[" if name == "c" and not self._known(name) else "("
-        name = self._open.pop() if self._open else ""
-        return "]" if name == "c" and not self._known(name) else ")"
+        else:
+            name = self._open.pop() if self._open else ""
+        if name == "c" and not self._known(name):  # a vector is a list
+            return "[" if text == "(" else "]"
+        return text
 
 
 _SHIFTED = (
@@ -280,30 +265,19 @@ _SHIFTED = (
 
 # Operators on time, of R and Stata: what the column is called, how pandas does it.
 SHIFTS = {
-    "lag": ("lag", ".shift(1)"),
-    "Lag": ("lag", ".shift(1)"),
-    "L": ("lag", ".shift(1)"),
-    "shift": ("lag", ".shift(1)"),
-    "lead": ("lead", ".shift(-1)"),
-    "F": ("lead", ".shift(-1)"),
-    "diff": ("diff", ".diff()"),
-    "d": ("diff", ".diff()"),
-    "D": ("diff", ".diff()"),
-    "S": ("diff", ".diff()"),
+    **dict.fromkeys(("lag", "Lag", "L", "shift"), ("lag", ".shift({periods})")),
+    **dict.fromkeys(("lead", "F"), ("lead", ".shift(-{periods})")),
+    **dict.fromkeys(("diff", "d", "D", "S"), ("diff", ".diff({periods})")),
 }
 
-_SMOOTH = (
-    "Trees need no smooth terms: write the column alone. For kernels that are linear "
-    "in their columns use bs(x, df=5) or cr(x, df=5)."
-)
-
-_LEVELS = (
-    "Set the levels in the data, as by pd.Categorical(values, levels, ordered=True)."
-)
 
 # Advice for functions that have no counterpart.
 OTHER_FUNCTIONS = {
-    **dict.fromkeys(("s", "ti", "t2", "lo", "rcs", "pspline"), _SMOOTH),
+    **dict.fromkeys(
+        ("s", "ti", "t2", "lo", "rcs", "pspline"),
+        "Trees need no smooth terms: write the column alone. For kernels that are "
+        "linear in their columns use bs(x, df=5) or cr(x, df=5).",
+    ),
     **dict.fromkeys(
         ("rank", "cumsum", "mean", "sd", "median", "quantile"),
         "Formulas apply functions element by element, because learners see subsamples. "
@@ -313,7 +287,11 @@ OTHER_FUNCTIONS = {
         ("strata", "cluster", "frailty", "re"),
         "Give clusters of rows as groups='column'; they are resampled whole.",
     ),
-    **dict.fromkeys(("ordered", "relevel"), _LEVELS),
+    **dict.fromkeys(
+        ("ordered", "relevel"),
+        "Set the levels in the data, as by "
+        "pd.Categorical(values, levels, ordered=True).",
+    ),
 }
 
 _STATA = re.compile(r"(?P<kind>i|ib\d+|c|[LFDS])(?P<steps>\d*)")
@@ -374,17 +352,7 @@ def _bar_message(formula: str, start: int, place: int) -> str:
 def check_prefixes(
     tree: ast.AST, columns: Container[str], names: Mapping[str, Any]
 ) -> None:
-    """Refuse Stata's prefixes, such as `L.x` and `i.x`.
-
-    Parameters
-    ----------
-    tree : ast.AST
-        Code of one factor, parsed.
-    columns : container of str
-        Columns of the data.
-    names : mapping
-        Other names that the formula sees.
-    """
+    """Refuse Stata's prefixes, such as `L.x` and `i.x`, in the code of a factor."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             _check_prefix(node.value.id, node.attr, columns, names)
@@ -398,46 +366,25 @@ def _check_prefix(
         return
     if prefix in names and hasattr(names[prefix], column):
         return
-    written = f"{prefix}.{column}"
-    if match["kind"] in SHIFTS:
-        raise FormulaError(
-            f"{written!r} is Stata's notation, and "
-            f"{_shift_advice(match['kind'], column, match['steps'])}"
-        )
-    plain = quote(column)
-    instead = plain if match["kind"] == "c" else f"C({plain})"
+    kind, written, plain = match["kind"], f"{prefix}.{column}", quote(column)
+    if kind in SHIFTS:
+        advice = _shift_advice(kind, column, match["steps"])
+        raise FormulaError(f"{written!r} is Stata's notation, and {advice}")
+    instead = plain if kind == "c" else f"C({plain})"
     raise FormulaError(f"{written!r} is Stata's notation; write {instead}.")
 
 
 def _shift_advice(function: str, column: str, steps: str = "") -> str:
     what, how = SHIFTS[function]
     periods = steps or "1"
-    if periods != "1":
-        how = {
-            ".shift(1)": f".shift({periods})",
-            ".shift(-1)": f".shift(-{periods})",
-        }.get(how, f".diff({periods})")
+    how = ".diff()" if (what, periods) == ("diff", "1") else how.format(periods=periods)
     return _SHIFTED.format(new=f"{column}_{what}{periods}", old=column, how=how)
 
 
 def advise_function(
     name: str, code: str, tree: ast.AST, columns: Container[str], *, trusted: bool
 ) -> str:
-    """Say that a function is unknown, and what to do instead.
-
-    Parameters
-    ----------
-    name : str
-        What is called.
-    code : str
-        Code of the factor that calls it.
-    tree : ast.AST
-        The same, parsed.
-    columns : container of str
-        Columns of the data.
-    trusted : bool
-        Whether formulas may call functions of the caller's.
-    """
+    """Say that a factor calls an unknown function, and what to do instead."""
     call = next(
         node
         for node in ast.walk(tree)
@@ -446,14 +393,13 @@ def advise_function(
         and node.func.id == name
     )
     said = f"there is no function {name!r}, which {code[:80]!r} calls"
-    arguments = [
-        argument.id for argument in call.args if isinstance(argument, ast.Name)
-    ]
+    arguments = (node.id for node in call.args if isinstance(node, ast.Name))
     column = next((name for name in arguments if name in columns), "x")
     if name in SHIFTS:
-        more = call.args[1] if len(call.args) > 1 else None
-        whole = isinstance(more, ast.Constant) and isinstance(more.value, int)
-        steps = str(more.value) if whole else ""  # type: ignore[union-attr]
+        steps = ""
+        for more in call.args[1:2]:
+            if isinstance(more, ast.Constant) and isinstance(more.value, int):
+                steps = str(more.value)
         return f"{said}; {_shift_advice(name, column, steps)}"
     if name in OTHER_FUNCTIONS:
         return f"{said}. {OTHER_FUNCTIONS[name]}"

@@ -61,8 +61,7 @@ def check_text(formula: str) -> None:
     depth = 0
     for letter in formula:
         depth += (letter in "([{") - (letter in ")]}")
-        if depth > MAX_NESTING:
-            raise FormulaError(_nesting_message())
+        _check_nesting(depth)
 
 
 def check_lengths(codes: Sequence[str]) -> None:
@@ -76,15 +75,7 @@ def check_lengths(codes: Sequence[str]) -> None:
 
 
 def check_codes(codes: Sequence[str], frame: pd.DataFrame) -> None:
-    """Refuse code that could take more time or memory than the data call for.
-
-    Parameters
-    ----------
-    codes : sequence of str
-        Code of the factors; only names that may be trusted stand in it.
-    frame : DataFrame
-        The data.
-    """
+    """Refuse code that could take more time or memory than the data call for."""
     kinds = {
         str(name): "number" if is_number_kind(kind) or kind.kind == "b" else "text"
         for name, kind in frame.dtypes.items()
@@ -104,23 +95,13 @@ def check_codes(codes: Sequence[str], frame: pd.DataFrame) -> None:
 
 
 def check_width(terms: Sequence[Sequence[str]], frame: pd.DataFrame) -> None:
-    """Refuse products and splines that make too many columns.
-
-    Parameters
-    ----------
-    terms : sequence
-        The codes of the factors of every term.
-    frame : DataFrame
-        The data.
-    """
-    widths: dict[str, int] = {}
+    """Refuse products and splines that make too many columns."""
+    codes = dict.fromkeys(code for term in terms for code in term)
+    widths = {code: _width(parse_code(code).body, frame) for code in codes}
     total = 0
-    for codes in terms:
-        for code in codes:
-            if code not in widths:
-                widths[code] = _width(parse_code(code).body, frame)
-        count = math.prod(widths[code] for code in codes)
-        plain = len(codes) == 1 and codes[0] in frame.columns and count == 1
+    for term in terms:
+        count = math.prod(widths[code] for code in term)
+        plain = len(term) == 1 and term[0] in frame.columns and count == 1
         total += 0 if plain else count
     bound = min(MAX_COLUMNS, MAX_ENTRIES // max(1, len(frame)))
     if total > bound:
@@ -130,10 +111,12 @@ def check_width(terms: Sequence[Sequence[str]], frame: pd.DataFrame) -> None:
         )
 
 
-def _nesting_message() -> str:
-    return (
-        f"a formula given as text may be nested {MAX_NESTING} deep; this one is more."
-    )
+def _check_nesting(depth: int) -> None:
+    if depth > MAX_NESTING:
+        raise FormulaError(
+            f"a formula given as text may be nested {MAX_NESTING} deep; this one is "
+            "more."
+        )
 
 
 def _refusal(node: ast.AST, why: str) -> FormulaError:
@@ -151,8 +134,7 @@ class _Judge:
 
     def kind(self, node: ast.AST) -> str:
         self._depth += 1
-        if self._depth > MAX_NESTING:
-            raise FormulaError(_nesting_message())
+        _check_nesting(self._depth)
         kind = self._kind(node)
         self._depth -= 1
         return kind
@@ -181,15 +163,12 @@ class _Judge:
                 raise _refusal(node, "arithmetic takes numbers.")
 
     def _constant(self, node: ast.Constant) -> str:
-        value = node.value
-        if isinstance(value, bool | int | float):
-            _check_whole(node, value)
+        if isinstance(node.value, bool | int | float):
+            _check_whole(node, node.value)
             return "number"
-        if value is None:
-            return "setting"
-        if not isinstance(value, str):
+        if node.value is not None and not isinstance(node.value, str):
             raise _refusal(node, "numbers and text are.")
-        return "text"
+        return "setting" if node.value is None else "text"
 
     def _name(self, node: ast.Name) -> str:
         if node.id in self._columns:
@@ -214,9 +193,8 @@ class _Judge:
 
     def _compare(self, node: ast.Compare) -> str:
         known = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-        if not all(isinstance(sign, known) for sign in node.ops) or not _reads_data(
-            node
-        ):
+        usual = all(isinstance(sign, known) for sign in node.ops)
+        if not usual or not _reads_data(node):
             raise _refusal(node, "conditions are ==, !=, <, <=, > and >= on columns.")
         for side in (node.left, *node.comparators):
             if self.kind(side) not in ("number", "text"):
@@ -224,38 +202,35 @@ class _Judge:
         return "number"
 
     def _list(self, node: ast.List | ast.Tuple) -> str:
-        for element in node.elts:
-            self._setting(element)
+        self._settings(node.elts)
         return "setting"
 
-    def _setting(self, node: ast.AST) -> None:
+    def _settings(self, nodes: Sequence[ast.AST]) -> None:
         """Refuse options of functions that are computed from columns."""
-        if _reads_data(node) or self.kind(node) == "category":
-            raise _refusal(node, "options are numbers, text, lists or contrasts.")
+        for node in nodes:
+            if _reads_data(node) or self.kind(node) == "category":
+                raise _refusal(node, "options are numbers, text, lists or contrasts.")
 
     def _call(self, node: ast.Call) -> str:
         name = _function_name(node)
         if any(keyword.arg is None for keyword in node.keywords):
             raise _refusal(node, "arguments are written one by one.")
-        options: list[ast.AST] = [keyword.value for keyword in node.keywords]
         if name in SAFE_FUNCTIONS and name not in _SPLINES:
             return self._elementwise_call(node, name)
         if name == "Q":
             raise _refusal(node, "Q takes one text, the name of a column.")
+        options: list[ast.AST] = [keyword.value for keyword in node.keywords]
+        if name in _CONTRASTS or name == "ContrastMatrix":
+            self._settings([*node.args, *options])
+            return "setting"
         if name == "te":
             self.numbers(node.args)
-            rest = options
-        elif name in _CONTRASTS or name == "ContrastMatrix":
-            rest = [*node.args, *options]
+            self._settings(options)
         else:
             low, high = _ARITY.get(name, (1, 8))
             if not low <= len(node.args) <= high:
                 raise _refusal(node, f"{name} has other arguments.")
-            rest = [*node.args[1:], *options]
-        for option in rest:
-            self._setting(option)
-        if name in _CONTRASTS or name == "ContrastMatrix":
-            return "setting"
+            self._settings([*node.args[1:], *options])
         if name in _SPLINES or name in _SCALERS or name == "te":
             self.numbers(node.args[:1])
             _spline_columns(node)
@@ -267,16 +242,11 @@ class _Judge:
         """Judge numpy's functions: without `out`, which would write into the data."""
         if name in _ROUNDING:
             return self._rounding_call(node, _ROUNDING[name])
-        function = SAFE_FUNCTIONS[name]
-        low = high = getattr(function, "nin", 0)
-        if name in _ARITY:
-            low, high = _ARITY[name]
-        named = [
-            keyword
-            for keyword in node.keywords
-            if keyword.arg in _KEYWORDS.get(name, ())
-        ]
-        given = [*node.args, *(keyword.value for keyword in named)]
+        n_inputs = getattr(SAFE_FUNCTIONS[name], "nin", 0)
+        low, high = _ARITY.get(name, (n_inputs, n_inputs))
+        known = _KEYWORDS.get(name, ())
+        named = [keyword.value for keyword in node.keywords if keyword.arg in known]
+        given = [*node.args, *named]
         if not low <= len(given) <= high or len(named) < len(node.keywords):
             raise _refusal(node, f"{name} takes {high} columns or numbers here.")
         if name == "where":
@@ -290,13 +260,12 @@ class _Judge:
 
     def _rounding_call(self, node: ast.Call, option: str) -> str:
         """Judge rounding: a column, and how many digits of it."""
-        given = [keyword for keyword in node.keywords if keyword.arg == option]
-        digits = [*node.args[1:], *(keyword.value for keyword in given)]
-        if len(given) < len(node.keywords) or not node.args or len(digits) > 1:
+        named = [keyword.value for keyword in node.keywords if keyword.arg == option]
+        digits = [*node.args[1:], *named]
+        if len(named) < len(node.keywords) or not node.args or len(digits) > 1:
             raise _refusal(node, f"rounding takes a column and its `{option}`.")
-        for number in digits:
-            if abs(_whole_number(number, node)) > MAX_DEGREE:
-                raise _refusal(node, f"at most {MAX_DEGREE} digits are.")
+        if any(abs(_whole_number(number, node)) > MAX_DEGREE for number in digits):
+            raise _refusal(node, f"at most {MAX_DEGREE} digits are.")
         self.numbers(node.args[:1])
         return "number"
 
@@ -375,20 +344,17 @@ def _whole_number(node: ast.AST, call: ast.AST) -> int:
 
 def _spline_columns(node: ast.Call) -> int:
     """Bound the columns that a spline or polynomial of one variable makes."""
-    name = _function_name(node)
-    given = dict(zip(_SPLINES.get(name, ()), node.args, strict=False))
-    given |= {
-        keyword.arg: keyword.value
-        for keyword in node.keywords
-        if keyword.arg is not None
-    }
+    given = dict(zip(_SPLINES.get(_function_name(node), ()), node.args, strict=False))
+    given |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
     total = 1
     for option in ("df", "degree", "knots", "breaks"):
         value = given.get(option)
         if value is None or (isinstance(value, ast.Constant) and value.value is None):
             continue
-        several = isinstance(value, ast.List | ast.Tuple)
-        count = len(value.elts) if several else _whole_number(value, node)  # type: ignore[attr-defined]
+        if isinstance(value, ast.List | ast.Tuple):
+            count = len(value.elts)
+        else:
+            count = _whole_number(value, node)
         if count > MAX_DEGREE:
             raise _refusal(node, f"{option} is at most {MAX_DEGREE}.")
         total += max(0, count)
@@ -397,19 +363,15 @@ def _spline_columns(node: ast.Call) -> int:
 
 def _width(node: ast.AST, frame: pd.DataFrame) -> int:
     """Bound the columns that a factor makes."""
-    if isinstance(node, ast.Compare):
-        return 2
     if not isinstance(node, ast.Call) or is_quoted(node):
         return _levels(node, frame, numbers=False)
     name = _function_name(node)
     if name == "C":
         return _levels(node.args[0], frame, numbers=True)
-    if name == "te":
-        return math.prod(_width(argument, frame) for argument in node.args)
     if name in _SPLINES:
         return _spline_columns(node)
-    inner = [_width(argument, frame) for argument in node.args]
-    return max(inner, default=1)
+    widths = [_width(argument, frame) for argument in node.args]
+    return math.prod(widths) if name == "te" else max(widths, default=1)
 
 
 def _levels(node: ast.AST, frame: pd.DataFrame, *, numbers: bool) -> int:

@@ -1,7 +1,8 @@
 """The algebra of formulas, and the terms of a formula one by one."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from vstatkit.exceptions import FormulaError
@@ -29,19 +30,7 @@ class Side:
 
 
 def sides(tree: Any, max_terms: int) -> tuple[Side, Side]:
-    """List the terms of both sides of `left ~ right`.
-
-    Parameters
-    ----------
-    tree : patsy.infix_parser.ParseNode
-        Syntax tree of a formula.
-    max_terms : int
-        Products of more terms than these are refused.
-
-    Returns
-    -------
-    left, right : Side
-    """
+    """List the terms of both sides of `left ~ right`; products are bounded."""
     if len(tree.args) != 2:
         raise FormulaError("a formula has one response, a `~` and a right-hand side.")
     left, right = (_expand(side, max_terms) for side in tree.args)
@@ -49,10 +38,7 @@ def sides(tree: Any, max_terms: int) -> tuple[Side, Side]:
 
 
 def written_factors(tree: Any) -> dict[str, Any]:
-    """List the code of every factor that is written, and where it stands.
-
-    Factors that are taken out again are among them.
-    """
+    """List all factors, also those that are taken out again, and where they stand."""
     factors: dict[str, Any] = {}
     for node in _bottom_up(tree):
         if node.type == "PYTHON_EXPR":
@@ -60,24 +46,22 @@ def written_factors(tree: Any) -> dict[str, Any]:
     return factors
 
 
-def _bottom_up(tree: Any) -> Iterator[Any]:
-    """Visit children before their parents, left before right."""
+def _bottom_up(tree: Any) -> list[Any]:
+    """List children before their parents, left before right."""
     waiting, order = [tree], []
     while waiting:
         node = waiting.pop()
         order.append(node)
         waiting.extend(node.args)
-    yield from reversed(order)
+    return order[::-1]
 
 
 def _expand(tree: Any, max_terms: int) -> Side:
     _check_no_numbers([tree])
     stack: list[Side] = []
     for node in _bottom_up(tree):
-        count = len(node.args)
-        parts = stack[len(stack) - count :]
-        del stack[len(stack) - count :]
-        stack.append(_evaluate(node, parts, max_terms))
+        first = len(stack) - len(node.args)
+        stack[first:] = [_evaluate(node, stack[first:], max_terms)]
     return stack[0]
 
 
@@ -86,26 +70,23 @@ def _evaluate(node: Any, parts: list[Side], max_terms: int) -> Side:
     if not parts:
         return _leaf(node)
     _check_no_numbers(node.args[: 1 if node.type == "**" else None])
+    if node.type == "~":
+        raise FormulaError(TWO_TILDES)
     if len(parts) == 1:
         return _unary_sign(node, parts[0])
     left, right = parts
     if node.type in ("+", "-"):
-        combine = _plus if node.type == "+" else _minus
-        return combine(left, right, literal_zero=node.args[1].type == "ZERO")
+        return _add_or_subtract(node, left, right)
     if node.type == "**":
         return _power(left, node.args[1], max_terms)
-    return _product(node.type, left, right, max_terms)
-
-
-def _product(sign: str, left: Side, right: Side, max_terms: int) -> Side:
-    if sign == "~":
-        raise FormulaError(TWO_TILDES)
-    if sign == "/":
+    if node.type == "/":
         return _nesting(left, right, max_terms)
     crossed = _interaction(left, right, max_terms)
-    if sign == ":":
-        return crossed
-    return Side(_union(left.terms, right.terms, crossed.terms))
+    if node.type == "*":
+        for terms in (right.terms, crossed.terms):
+            _add_terms(left.terms, terms)
+        crossed = Side(left.terms)
+    return crossed
 
 
 def _leaf(node: Any) -> Side:
@@ -118,40 +99,37 @@ def _leaf(node: Any) -> Side:
 def _unary_sign(node: Any, part: Side) -> Side:
     if node.type == "+":
         return part
-    if node.type == "~":
-        raise FormulaError(TWO_TILDES)
     kind = node.args[0].type
     if kind not in ("ZERO", "ONE"):
         raise FormulaError("a minus without a left-hand side takes only 1 or 0.")
     return Side({}, intercept=kind == "ZERO", removed=kind == "ONE")
 
 
-def _plus(left: Side, right: Side, *, literal_zero: bool) -> Side:
-    # In place: every part is used once, and a copy at each plus costs the square.
-    for key, codes in right.terms.items():
-        left.terms.setdefault(key, codes)
-    if literal_zero:
-        return Side(left.terms, removed=True)
+def _add_or_subtract(node: Any, left: Side, right: Side) -> Side:
+    # In place: every part is used once, and a copy at each sign costs the square.
+    adds = node.type == "+"
+    if adds:
+        _add_terms(left.terms, right.terms)
+    else:
+        for key in right.terms:
+            left.terms.pop(key, None)
+    if node.args[1].type == "ZERO":
+        return Side(left.terms, intercept=not adds, removed=adds)
     if right.intercept:
-        return Side(left.terms, intercept=True)
+        return Side(left.terms, intercept=adds, removed=not adds)
     return left
 
 
-def _minus(left: Side, right: Side, *, literal_zero: bool) -> Side:
-    for key in right.terms:
-        left.terms.pop(key, None)
-    if literal_zero:
-        return Side(left.terms, intercept=True)
-    if right.intercept:
-        return Side(left.terms, removed=True)
-    return left
+def _add_terms(terms: Products, more: Products) -> None:
+    """Add terms; each keeps the order of factors in which it came first."""
+    for key, codes in more.items():
+        terms.setdefault(key, codes)
 
 
 def _power(base: Side, exponent: Any, max_terms: int) -> Side:
     _check_no_intercept(base)
     digits = exponent.token.extra if exponent.type in ("ONE", "NUMBER") else ""
-    whole = digits.isdecimal() and len(digits.lstrip("0")) > 0
-    if not whole:
+    if not (digits.isdecimal() and digits.lstrip("0")):
         raise FormulaError("`**` between terms needs a whole number above zero.")
     # No term has more factors than there are terms, whatever the exponent.
     large = len(digits) > len(str(max_terms))
@@ -159,8 +137,7 @@ def _power(base: Side, exponent: Any, max_terms: int) -> Side:
     terms, last = dict(base.terms), base
     for _ in range(1, times):
         last = _interaction(base, last, max_terms)
-        for key, codes in last.terms.items():
-            terms.setdefault(key, codes)
+        _add_terms(terms, last.terms)
         _check_number(len(terms), max_terms)
     return Side(terms)
 
@@ -168,12 +145,11 @@ def _power(base: Side, exponent: Any, max_terms: int) -> Side:
 def _nesting(left: Side, right: Side, max_terms: int) -> Side:
     """Expand `a / b`: a, and b within every combination of what is on the left."""
     _check_no_intercept(left)
-    factors = tuple(
-        dict.fromkeys(code for codes in left.terms.values() for code in codes)
-    )
+    factors = tuple(distinct_codes(left.terms.values()))
     together = Side({frozenset(factors): factors})
     within = _interaction(together, right, max_terms)
-    return Side(_union(left.terms, within.terms))
+    _add_terms(left.terms, within.terms)
+    return Side(left.terms)
 
 
 def _interaction(left: Side, right: Side, max_terms: int) -> Side:
@@ -181,20 +157,10 @@ def _interaction(left: Side, right: Side, max_terms: int) -> Side:
     _check_no_intercept(right)
     _check_number(len(left.terms) * len(right.terms), max_terms)
     terms: Products = {}
-    for first in left.terms.values():
-        for other in right.terms.values():
-            codes = tuple(dict.fromkeys(first + other))
-            terms.setdefault(frozenset(codes), codes)
+    for first, other in product(left.terms.values(), right.terms.values()):
+        codes = tuple(dict.fromkeys(first + other))
+        terms.setdefault(frozenset(codes), codes)
     return Side(terms)
-
-
-def _union(*parts: Products) -> Products:
-    """Join terms; each keeps the order of factors in which it came first."""
-    terms: Products = {}
-    for part in parts:
-        for key, codes in part.items():
-            terms.setdefault(key, codes)
-    return terms
 
 
 def _check_no_numbers(nodes: Sequence[Any]) -> None:
@@ -229,8 +195,7 @@ STATEFUL = frozenset(
 class Model:
     """Both sides of a formula, term by term."""
 
-    # left, right: Codes of the factors of every term; the intercept has none
-    left: tuple[Codes, ...]
+    left: tuple[Codes, ...]  # codes of the factors of every term; () is the intercept
     right: tuple[Codes, ...]
     # The column that a factor is, by its code, for factors that are nothing more
     columns: Mapping[str, str]
@@ -252,13 +217,9 @@ class Model:
         A transform learns from every row, so that one missing value would make all
         its values missing; rows that lack such a column are dropped beforehand.
         """
-        names = [
-            name
-            for code in distinct_codes(self.terms)
-            if STATEFUL & set(names_in(code))
-            for name in columns_in(code)
-        ]
-        return [name for name in dict.fromkeys(names) if name in columns]
+        codes = [code for codes in self.terms for code in codes]
+        stateful = (code for code in codes if STATEFUL & set(names_in(code)))
+        return variables([tuple(stateful)], columns)
 
     def write(self) -> str:
         """Write the terms one by one, as a formula that is read the same way."""
@@ -272,21 +233,16 @@ class Model:
 
 
 def build_model(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
-    """List the terms of a formula.
-
-    Parameters
-    ----------
-    tree : Any
-        Syntax tree of the formula.
-    columns : iterable of str
-        Columns of the data.
-    max_terms : int
-        Products of more terms than these are refused.
-    """
+    """List the terms of a formula, given its syntax tree; see `sides`."""
     left, right = sides(tree, max_terms)
-    _check_response(left.terms.values(), right.terms.values())
-    origins = written_factors(tree)
-    known = set(columns)
+    both = set(distinct_codes(left.terms.values()))
+    both &= set(distinct_codes(right.terms.values()))
+    if both:
+        raise FormulaError(
+            f"{min(both)!r} stands on both sides of the formula: a response cannot be "
+            "its own predictor. Take it out of the right-hand side."
+        )
+    origins, known = written_factors(tree), set(columns)
     bare = {code: bare_name(code) for code in origins}
     return Model(
         left=_add_intercept(left.terms.values(), left.intercept),
@@ -298,17 +254,6 @@ def build_model(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
         },
         origins=origins,
     )
-
-
-def _check_response(left: Iterable[Codes], right: Iterable[Codes]) -> None:
-    """Refuse a response that is a predictor too: it would predict itself."""
-    both = set(distinct_codes(left)) & set(distinct_codes(right))
-    if both:
-        name = sorted(both)[0]
-        raise FormulaError(
-            f"{name!r} stands on both sides of the formula: a response cannot be its "
-            "own predictor. Take it out of the right-hand side."
-        )
 
 
 def _add_intercept(terms: Iterable[Codes], intercept: bool) -> tuple[Codes, ...]:

@@ -13,13 +13,7 @@ from vstatkit.exceptions import FormulaError
 
 
 def as_variable(x: Any, usage: str) -> Floats:
-    """Take a variable as an array of numbers; refuse several at once.
-
-    Examples
-    --------
-    >>> as_variable([1, 2], "`f` takes one variable.")
-    array([1., 2.])
-    """
+    """Take a variable as an array of numbers; refuse several at once."""
     values = np.asarray(x, dtype=np.float64)
     if values.ndim != 1:
         raise FormulaError(usage)
@@ -37,10 +31,15 @@ MOST_DIGITS = 12  # digits in labels, where fewer do not tell neighbours apart
 
 
 class Intervals:
-    """Intervals of the data that they were made from.
+    """Cut numbers into intervals: of equal width, or between given breaks.
 
-    patsy calls `memorize_chunk` with the data, part by part, then
-    `memorize_finish`, then `transform` with any data.
+    patsy calls `memorize_chunk` with the data, part by part, then `memorize_finish`,
+    then `transform` with any data; the options are the same every time.
+
+    Examples
+    --------
+    >>> cut([1.0, 2.0, 4.0], [0, 2, 5]).tolist()
+    ['(0,2]', '(0,2]', '(2,5]']
     """
 
     def __init__(self) -> None:
@@ -59,10 +58,16 @@ class Intervals:
         self._low = min(self._low, float(np.nanmin(values, initial=np.inf)))
         self._high = max(self._high, float(np.nanmax(values, initial=-np.inf)))
         self._given, self._labels = breaks, labels
+        self._include_lowest, self._right = include_lowest, right
 
     def memorize_finish(self) -> None:
         """Place the breaks."""
-        _check_labels(self._labels)
+        if isinstance(self._labels, bool | np.bool_):  # R numbers the intervals then
+            raise FormulaError(
+                f"the labels of `cut` must be a list of texts; got labels="
+                f"{self._labels}. Leave `labels` out for a category of intervals, or "
+                "add the numbers of the intervals to the data as a column."
+            )
         if np.ndim(self._given) > 0:
             self._breaks = np.sort(np.asarray(self._given, dtype=np.float64))
         else:
@@ -73,24 +78,17 @@ class Intervals:
                 f"breaks; got {self._given!r}."
             )
 
-    def transform(
-        self,
-        x: Any,
-        breaks: int | Sequence[float],
-        labels: Sequence[str] | None = None,
-        include_lowest: bool = False,
-        right: bool = True,
-    ) -> "pd.Categorical[str]":
+    def transform(self, x: Any, *_: Any, **__: Any) -> "pd.Categorical[str]":
         """Tell the interval of every number; missing where it is in none."""
-        values, edges = as_variable(x, CUT_USAGE), self._breaks
+        values, edges, right = as_variable(x, CUT_USAGE), self._breaks, self._right
         codes = np.searchsorted(edges, values, side="left" if right else "right") - 1
-        if include_lowest:
+        if self._include_lowest:
             end, code = (edges[0], 0) if right else (edges[-1], edges.size - 2)
             codes = np.where(values == end, code, codes)
         outside = (codes < 0) | (codes >= edges.size - 1) | np.isnan(values)
-        names = interval_labels(edges, right, include_lowest)
-        if labels is not None:
-            names = [str(label) for label in labels]
+        names = interval_labels(edges, right, self._include_lowest)
+        if self._labels is not None:
+            names = [str(label) for label in self._labels]
         if len(names) != edges.size - 1:
             raise FormulaError(
                 f"`cut` needs a label for each of {edges.size - 1} intervals; got "
@@ -99,38 +97,18 @@ class Intervals:
         return pd.Categorical.from_codes(np.where(outside, -1, codes), pd.Index(names))
 
 
-def _check_labels(labels: Any) -> None:
-    """Refuse `labels=False`, by which R numbers the intervals."""
-    if isinstance(labels, bool | np.bool_):
-        raise FormulaError(
-            f"the labels of `cut` must be a list of texts; got labels={labels}. Leave "
-            "`labels` out for a category of intervals, or add the numbers of the "
-            "intervals to the data as a column."
-        )
+def _as_function(kind: Any) -> Any:
+    """Make a function of formulas that learns from its own data outside of them."""
 
+    def function(x: Any, *options: Any, **named: Any) -> Any:
+        transform = kind()
+        transform.memorize_chunk(x, *options, **named)
+        transform.memorize_finish()
+        return transform.transform(x, *options, **named)
 
-def cut(
-    x: Any,
-    breaks: int | Sequence[float],
-    labels: Sequence[str] | None = None,
-    include_lowest: bool = False,
-    right: bool = True,
-) -> "pd.Categorical[str]":
-    """Cut numbers into intervals: of equal width, or between given breaks.
-
-    Examples
-    --------
-    >>> cut([1.0, 2.0, 4.0], [0, 2, 5]).tolist()
-    ['(0,2]', '(0,2]', '(2,5]']
-    """
-    intervals = Intervals()
-    intervals.memorize_chunk(x, breaks, labels, include_lowest, right)
-    intervals.memorize_finish()
-    return intervals.transform(x, breaks, labels, include_lowest, right)
-
-
-# By this attribute patsy knows that new data must be coded as the training data.
-cut.__patsy_stateful_transform__ = Intervals  # type: ignore[attr-defined]
+    # By this attribute patsy knows that new data must be coded as the training data.
+    function.__patsy_stateful_transform__ = kind  # type: ignore[attr-defined]
+    return function
 
 
 def interval_labels(breaks: Floats, right: bool, include_lowest: bool) -> list[str]:
@@ -172,10 +150,7 @@ POLY_USAGE = "`poly` takes one variable, the degree and `raw`."
 
 
 class Polynomial:
-    """Polynomials that are orthogonal over the data that they were made from.
-
-    patsy calls `memorize_chunk` with the data, part by part, then
-    `memorize_finish`, then `transform` with any data.
+    """Polynomials, orthogonal over the data unless `raw`; used like `Intervals`.
 
     Notes
     -----
@@ -191,7 +166,13 @@ class Polynomial:
     def memorize_chunk(self, x: Any, degree: int = 1, raw: bool = False) -> None:
         """Take part of the data."""
         self._chunks.append(as_variable(x, POLY_USAGE))
-        self._degree, self._raw = _check_degree(degree), raw
+        if not is_whole(degree):
+            raise FormulaError(
+                f"`poly` needs a whole number as degree; got {degree!r}."
+            )
+        if degree < 1:
+            raise FormulaError(f"`poly` needs a degree of at least 1; got {degree}.")
+        self._degree, self._raw = int(degree), raw
 
     def memorize_finish(self) -> None:
         """Find the coefficients of the recurrence."""
@@ -228,48 +209,17 @@ class Polynomial:
         return np.column_stack(columns[2:]) / np.sqrt(self._squares[1:])
 
 
-def poly(x: Any, degree: int = 1, raw: bool = False) -> Floats:
-    """Polynomials of a variable, orthogonal over the data unless `raw`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> z = poly(np.array([1.0, 2.0, 4.0, 8.0]), 2)
-    >>> np.allclose(z.T @ z, np.eye(2))
-    True
-    """
-    polynomial = Polynomial()
-    polynomial.memorize_chunk(x, degree, raw)
-    polynomial.memorize_finish()
-    return polynomial.transform(x, degree, raw)
-
-
-# By this attribute patsy knows that new data must be coded as the training data.
-poly.__patsy_stateful_transform__ = Polynomial  # type: ignore[attr-defined]
-
-
-def _check_degree(degree: Any) -> int:
-    if not is_whole(degree):
-        raise FormulaError(f"`poly` needs a whole number as degree; got {degree!r}.")
-    if degree < 1:
-        raise FormulaError(f"`poly` needs a degree of at least 1; got {degree}.")
-    return int(degree)
-
-
 NS_USAGE = "`ns` takes one variable, `df`, `knots` and `intercept`."
 
 
 class NaturalSpline:
-    """Cubic splines that are straight lines beyond the data they were made from.
-
-    patsy calls `memorize_chunk` with the data, part by part, then
-    `memorize_finish`, then `transform` with any data.
+    """Cubic splines that are straight lines beyond the data; used like `Intervals`.
 
     Notes
     -----
-    Cubic B-splines with fourfold knots at the ends of the data; of their
-    combinations those whose second derivative is zero at both ends, in the
-    coordinates of Householder's decomposition, as R has them.
+    Cubic B-splines with fourfold knots at the ends of the data, and inner ones at
+    quantiles unless given; of their combinations those whose second derivative is zero
+    at both ends, in the coordinates of Householder's decomposition, as R has them.
     """
 
     def __init__(self) -> None:
@@ -290,16 +240,13 @@ class NaturalSpline:
         """Place the knots, and find the combinations that are natural."""
         x = np.concatenate(self._chunks)
         self._chunks.clear()
-        ends = float(x.min()), float(x.max())
-        if ends[0] == ends[1]:
+        self._ends = float(x.min()), float(x.max())
+        if self._ends[0] == self._ends[1]:
             raise FormulaError("`ns` needs a variable with more than one value.")
-        inner = self._inner_knots(x)
-        self._ends = ends
-        self._all_knots = np.sort(np.r_[np.repeat(ends, 4), inner])
+        self._all_knots = np.sort(np.r_[np.repeat(self._ends, 4), self._inner_knots(x)])
         self._first = 0 if self._intercept else 1
-        bends = self._splines().derivative(2)(np.array(ends))[:, self._first :]
-        rotation = np.linalg.qr(bends.T, mode="complete")[0]
-        self._natural = rotation[:, 2:]
+        bends = self._splines().derivative(2)(np.array(self._ends))[:, self._first :]
+        self._natural = np.linalg.qr(bends.T, mode="complete")[0][:, 2:]
 
     def _inner_knots(self, x: Floats) -> Floats:
         """Take the knots that were given, or quantiles."""
@@ -316,16 +263,9 @@ class NaturalSpline:
         return np.quantile(x, np.linspace(0, 1, count + 2)[1:-1])
 
     def _splines(self) -> BSpline:
-        size = self._all_knots.size - 4
-        return BSpline(self._all_knots, np.eye(size), 3)
+        return BSpline(self._all_knots, np.eye(self._all_knots.size - 4), 3)
 
-    def transform(
-        self,
-        x: Any,
-        df: int | None = None,
-        knots: Sequence[float] | None = None,
-        intercept: bool = False,
-    ) -> Floats:
+    def transform(self, x: Any, *_: Any, **__: Any) -> Floats:
         """Evaluate the splines, shape (rows, columns)."""
         values = as_variable(x, NS_USAGE)
         within = np.clip(values, *self._ends)
@@ -335,38 +275,13 @@ class NaturalSpline:
         return np.asarray(basis[:, self._first :] @ self._natural)
 
 
-def ns(
-    x: Any,
-    df: int | None = None,
-    knots: Sequence[float] | None = None,
-    intercept: bool = False,
-) -> Floats:
-    """Natural cubic splines of a variable, with knots at quantiles unless given.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ns(np.arange(10.0), df=3).shape
-    (10, 3)
-    """
-    spline = NaturalSpline()
-    spline.memorize_chunk(x, df, knots, intercept)
-    spline.memorize_finish()
-    return spline.transform(x, df, knots, intercept)
-
-
-# By this attribute patsy knows that new data must be coded as the training data.
-ns.__patsy_stateful_transform__ = NaturalSpline  # type: ignore[attr-defined]
+cut = _as_function(Intervals)
+poly = _as_function(Polynomial)
+ns = _as_function(NaturalSpline)
 
 
 def log(x: Any, base: float | None = None) -> Any:
-    """Logarithm: the natural one, or to a base, as in R.
-
-    Examples
-    --------
-    >>> float(log(8.0, 2))
-    3.0
-    """
+    """Logarithm: the natural one, or to a base, as in R."""
     if base is None:
         return np.log(x)
     if base in (2, 10):  # exact where that is possible
@@ -375,28 +290,16 @@ def log(x: Any, base: float | None = None) -> Any:
 
 
 SURE_DIGITS = 15  # significant decimal digits that every double holds
-
-
 LARGEST_POWER = 308  # largest power of ten that is a double
 
 
 def r_round(x: Any, digits: int = 0) -> Floats:
     """Round to the nearer of the two doubles with so many decimal digits.
 
-    numpy multiplies, rounds and divides, so that 0.15 becomes 0.2, though the
-    double is below 0.15; R compares the two candidates with the number itself.
-
-    Parameters
-    ----------
-    x : array-like
-        Numbers.
-    digits : int
-        Digits after the point; before it where negative.
-
-    Notes
-    -----
-    Of two candidates equally far the one with an even last digit is taken. A number
-    whose digits are all wanted stays as it is.
+    numpy multiplies, rounds and divides, so that 0.15 becomes 0.2, though the double is
+    below 0.15; R compares the two candidates with the number itself. Of two candidates
+    equally far the one with an even last digit is taken. A number whose digits are all
+    wanted stays as it is. Negative `digits` are before the point.
 
     Examples
     --------

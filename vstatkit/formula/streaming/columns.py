@@ -10,17 +10,12 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Ints
 from vstatkit.formula.coding import FrameVariables
-from vstatkit.sources.disk_arrays import ArrayFile, GrowingArray, Place
+from vstatkit.sources.disk_arrays import ArrayFile, GrowingArray, Place, PlacedArray
 
 # Largest number of rows for medians and quantiles of all rows.
 ORDERED_ROWS = 20_000_000
 SAMPLED_ROWS = 4_000_000  # rows drawn at random for medians and quantiles of more rows
 CHUNK_ROWS = 1_000_000  # rows of a column that are in memory at a time
-
-
-def is_coded(kind: Any) -> bool:
-    """Whether columns of a dtype are stored as codes of their values."""
-    return not isinstance(kind, np.dtype) or kind == np.object_
 
 
 class MemoryRows:
@@ -47,30 +42,24 @@ class ColumnBlock(NamedTuple):
 
 
 class ColumnWriter:
-    """Writes a column to disk: numbers unchanged, other values as codes.
+    """Writes a column to disk: numbers unchanged, other values as codes."""
 
-    Parameters
-    ----------
-    kind : dtype
-        Dtype of the column.
-    rows : GrowingArray, PlacedArray or MemoryRows, optional
-        Destination; by default a new file.
-    """
-
-    def __init__(self, kind: Any, rows: Any = None) -> None:
+    def __init__(
+        self, kind: Any, rows: GrowingArray | PlacedArray | MemoryRows | None = None
+    ) -> None:
         self._kind = kind
-        self._coded = is_coded(kind)
+        self._coded = not isinstance(kind, np.dtype) or kind == np.object_
         new = np.int32 if self._coded else kind
         self._rows: Any = GrowingArray(new) if rows is None else rows
         self._places: dict[Any, int] = {}
 
     def append(self, column: pd.Series) -> None:
         """Append rows."""
-        if not self._coded:
+        if self._coded:
+            codes, values = pd.factorize(column)
+            self._rows.append(self._codes(values)[codes])
+        else:
             self._rows.append(column.to_numpy())
-            return
-        codes, values = pd.factorize(column)
-        self._rows.append(self._codes(values)[codes])
 
     def _codes(self, values: Iterable[Any]) -> NDArray[np.int32]:
         """Return the codes of values, and -1, the code of missing ones, at the end."""
@@ -137,8 +126,7 @@ class StoredFrame:
     columns: dict[str, StoredColumn]  # the columns
     index: pd.Index  # labels of the rows
 
-    def select_columns(self, names: Sequence[str]) -> "StoredFrame":
-        """Select columns."""
+    def __getitem__(self, names: Sequence[str]) -> "StoredFrame":
         return StoredFrame({name: self.columns[name] for name in names}, self.index)
 
     def to_frame(self) -> pd.DataFrame:
@@ -160,10 +148,7 @@ class StoredFrame:
 
     def median(self, names: Sequence[str]) -> dict[str, Any]:
         """Medians of numeric columns."""
-        medians: dict[str, Any] = {}
-        for name in names:
-            medians |= self._variables(name).median([name])
-        return medians
+        return {name: self._variables(name).median([name])[name] for name in names}
 
     def mode(self, name: str) -> Any:
         """Most frequent value; of several, the first in the data."""
@@ -177,10 +162,10 @@ class StoredFrame:
         self, names: Sequence[str], shares: Sequence[float]
     ) -> dict[str, list[float]]:
         """Quantiles of numeric columns."""
-        quantiles: dict[str, list[float]] = {}
-        for name in names:
-            quantiles |= self._variables(name).quantiles([name], shares)
-        return quantiles
+        return {
+            name: self._variables(name).quantiles([name], shares)[name]
+            for name in names
+        }
 
     def levels(self, name: str) -> list[Any]:
         """Levels of a category that occur in any row, in order."""
@@ -192,11 +177,15 @@ class StoredFrame:
 
     def _variables(self, name: str) -> FrameVariables:
         """Read the rows from which one column is summarised."""
-        column = self.columns[name]
+        column, n = self.columns[name], len(self.index)
         if column.levels is not None:
-            return FrameVariables(pd.DataFrame({name: column.shorten()}))
-        rows = _rows_to_summarise(len(self.index))
-        return FrameVariables(pd.DataFrame({name: column.take_rows(rows)}))
+            values = column.shorten()
+        elif n <= ORDERED_ROWS:
+            values = column.take_rows(slice(None))
+        else:
+            drawn = np.random.default_rng(0).integers(n, size=SAMPLED_ROWS)
+            values = column.take_rows(np.sort(drawn))  # in the order of the file
+        return FrameVariables(pd.DataFrame({name: values}))
 
     def _ends(self, name: str) -> tuple[Any, Any]:
         ends = [[part.min(), part.max()] for part in self._chunks(name)]
@@ -218,11 +207,3 @@ class _Rows:
         columns = self.frame.columns.items()
         taken = {name: column.take_rows(rows).array for name, column in columns}
         return pd.DataFrame(taken, index=self.frame.index[rows])
-
-
-def _rows_to_summarise(n: int) -> Ints | slice:
-    """Choose the rows for quantiles: all, or a random sample."""
-    if n <= ORDERED_ROWS:
-        return slice(None)
-    drawn = np.random.default_rng(0).integers(n, size=SAMPLED_ROWS)
-    return np.sort(drawn)  # in the order of the file

@@ -10,46 +10,17 @@ import pandas as pd
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import DataError, FormulaError
-from vstatkit.formula.coding import Coding, categorical_variables
-from vstatkit.formula.design_matrix import (
-    HINT,
-    FactorCoding,
-    Missing,
-    PlainInfo,
-    arrange_columns,
-    check_missing_categories,
-    check_missing_option,
-    common_rows,
-    first_rows,
-    indicator_columns,
-    plain_info,
-    plain_matrix,
-    recode_info,
-    recode_matrix,
-    separate_factors,
-)
+from vstatkit.formula import design_matrix, parse
+from vstatkit.formula.design_matrix import FactorCoding, Missing, PlainInfo
 from vstatkit.formula.expressions import plain_name
 from vstatkit.formula.input_checks import check_dates, check_finite, check_mistakes
 from vstatkit.formula.names import (
-    FormulaNames,
     ResolvedFormula,
     outside_columns,
     read_names,
     resolve_formula,
 )
-from vstatkit.formula.parse import (
-    DroppedRows,
-    ParsedFormula,
-    Recipe,
-    Response,
-    assemble_parsed,
-    check_rows,
-    choose_columns,
-    class_codes,
-    response_levels,
-    response_values,
-    split_levels,
-)
+from vstatkit.formula.parse import ParsedFormula, Response
 from vstatkit.formula.patsy_engine import (
     Environment,
     Matrix,
@@ -69,7 +40,7 @@ from vstatkit.formula.streaming.columns import (
 )
 from vstatkit.formula.streaming.scan import HEAD, Survey, map_parts, survey
 from vstatkit.formula.terms import Codes, Model, variables
-from vstatkit.sources.disk_arrays import GrowingArray, PlacedArray, check_space
+from vstatkit.sources.disk_arrays import GrowingArray, Place, PlacedArray, check_space
 from vstatkit.sources.source import Part, Source
 from vstatkit.workers import go_on
 
@@ -82,7 +53,6 @@ Level = tuple[int, str, int]
 class Sides:
     """Both sides of a formula, learnt from batches."""
 
-    # left, right: What was learnt about each side
     left: SideInfo
     right: SideInfo
     missing: Missing  # treatment of missing values
@@ -93,22 +63,21 @@ class Sides:
         """Select the rows of a batch that the engine learns from."""
         if self.missing == "pass":
             return batch.loc[_code(self.left, batch, "drop").rows]
-        return drop_incomplete_rows(batch, self.stateful)
+        return drop_incomplete_rows(self.stateful, batch)
 
     def code(self, batch: pd.DataFrame) -> tuple[Matrix, Matrix]:
         """Code a batch as `build_matrices` would code it within all the data."""
-        if self.missing == "pass":
-            check_missing_categories(batch, self.variables)
+        how = self.missing
+        if how == "pass":
+            design_matrix.check_missing_categories(batch, self.variables)
             left = _code(self.left, batch, "drop")
             if len(left.rows) < len(batch):
                 batch = batch.loc[left.rows]
             return left, _code(self.right, batch, "keep")
-        batch = drop_incomplete_rows(batch, self.stateful)
-        how: OnMissing = "raise" if self.missing == "raise" else "drop"
-        left, right = (_code(side, batch, how) for side in (self.left, self.right))
-        if len(left.rows) == len(right.rows) == len(batch):
-            return left, right
-        return common_rows(left, right)
+        batch = drop_incomplete_rows(self.stateful, batch)
+        return design_matrix.common_rows(
+            _code(self.left, batch, how), _code(self.right, batch, how)
+        )
 
 
 def learn_sides(
@@ -126,38 +95,32 @@ def learn_sides(
     numeric.
     """
     stateful = [] if missing != "drop" else model.stateful_columns(rows.columns)
-    how: OnMissing = "raise" if missing == "raise" else "drop"
 
-    def learn(terms: Sequence[Codes], read: Batches, how: OnMissing) -> SideInfo:
-        plain = plain_info(model, terms, rows)
+    def complete_rows(batch: pd.DataFrame) -> pd.DataFrame:
+        return drop_incomplete_rows(stateful, batch)
+
+    def rows_with_response(batch: pd.DataFrame) -> pd.DataFrame:
+        return batch.loc[_code(left, batch, "drop").rows]
+
+    def learn(terms: Sequence[Codes], select: Any, how: OnMissing) -> SideInfo:
+        def read() -> Iterator[pd.DataFrame]:
+            return skip_empty(map(select, batches()))
+
+        plain = design_matrix.plain_info(model, terms, rows)
         if plain is not None:
             return plain
-        hint = HINT if how == "raise" else ""
-        return learn_batches(model, terms, read, environment, missing=how, hint=hint)
+        return learn_batches(model, terms, read, environment, missing=how)
 
-    def complete_batches() -> Iterator[pd.DataFrame]:
-        return skip_empty(drop_incomplete_rows(batch, stateful) for batch in batches())
-
-    left = learn(model.left, complete_batches, how)
-    if missing != "pass":
-        return Sides(
-            left,
-            learn(model.right, complete_batches, how),
-            missing,
-            stateful,
-            variables,
-        )
-
-    def batches_with_response() -> Iterator[pd.DataFrame]:
-        return skip_empty(
-            batch.loc[_code(left, batch, "drop").rows] for batch in batches()
-        )
-
-    right = learn(model.right, batches_with_response, "keep")
+    if missing == "pass":
+        left = learn(model.left, complete_rows, "drop")
+        right = learn(model.right, rows_with_response, "keep")
+    else:
+        left = learn(model.left, complete_rows, missing)
+        right = learn(model.right, complete_rows, missing)
     return Sides(left, right, missing, stateful, variables)
 
 
-def drop_incomplete_rows(batch: pd.DataFrame, stateful: list[str]) -> pd.DataFrame:
+def drop_incomplete_rows(stateful: list[str], batch: pd.DataFrame) -> pd.DataFrame:
     """Drop rows with a missing value in a column that a stateful transform reads."""
     return batch.dropna(subset=stateful) if stateful else batch
 
@@ -181,40 +144,40 @@ def _code(info: SideInfo, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
     if len(batch) == 0:
         empty = np.empty((0, len(info.column_names)))
         return Matrix(empty, batch.index.to_numpy(), info)
-    engines = info
+    engine = info
     if isinstance(info, PlainInfo):
-        matrix = plain_matrix(info, batch, missing)
+        matrix = info.code_rows(batch, missing)
         if matrix is not None:
             return matrix
-        engines = info.engine_info()
-    hint = HINT if missing == "raise" else ""
-    coded = code_rows(engines, batch, missing, hint)
-    return Matrix(coded.values, coded.rows, info)
+        engine = info.engine_info()
+    return replace(code_rows(engine, batch, missing), info=info)
 
 
-def has_levels(*sides: SideInfo) -> bool:
+def has_levels(info: SideInfo) -> bool:
     """Whether the engine learnt levels, which a few rows need not contain."""
-    return any(
-        levels is not None
-        for info in sides
-        if not isinstance(info, PlainInfo)
-        for levels in info.levels.values()
+    return not isinstance(info, PlainInfo) and any(
+        levels is not None for levels in info.levels.values()
     )
 
 
 def first_levels(sides: Sequence[SideInfo], batch: pd.DataFrame) -> dict[Level, int]:
     """Find the label of the first row of every level that the engine learnt."""
-    first_row: dict[Level, int] = {}
     if len(batch) == 0:
-        return first_row
+        return {}
     labels = batch.index.to_numpy()
-    for number, info in enumerate(sides):
-        for code, places in level_places(info, batch).items():
-            levels, firsts = np.unique(places, return_index=True)
-            for level, row in zip(levels.tolist(), labels[firsts], strict=True):
-                if level >= 0:
-                    first_row[number, code, level] = int(row)
-    return first_row
+    return {
+        (number, code, level): row
+        for number, info in enumerate(sides)
+        for code, places in level_places(info, batch).items()
+        for level, row in _first_labels(places, labels)
+        if level >= 0
+    }
+
+
+def _first_labels(places: Ints, labels: Ints) -> Iterator[tuple[int, int]]:
+    """Pair every level with the label of its first row."""
+    levels, firsts = np.unique(places, return_index=True)
+    return zip(levels.tolist(), labels[firsts].tolist(), strict=True)
 
 
 RESPONSE = -1  # number of the side, in a `Level`, of the levels of the response itself
@@ -222,40 +185,14 @@ RESPONSE = -1  # number of the side, in a `Level`, of the levels of the response
 
 @dataclass(frozen=True)
 class Plan:
-    """How rows are coded.
+    """How rows are coded."""
 
-    Attributes
-    ----------
-    seen : Survey
-        The data.
-    sides : Sides
-        Codes a batch.
-    used : list of str
-        Columns that the formula reads.
-    columns : ndarray
-        Columns of the design matrix that are used.
-    names : tuple of str
-        Names of these columns.
-    info : SideInfo
-        Describes all columns of the design matrix.
-    """
-
-    seen: Survey
-    sides: Sides
-    used: list[str]
-    columns: Ints
-    names: tuple[str, ...]
-    info: SideInfo
-
-    @property
-    def is_picklable(self) -> bool:
-        """Whether other processes can use it; they cannot use the engine's objects."""
-        sides = self.sides.left, self.sides.right
-        return all(isinstance(side, PlainInfo) for side in sides)
-
-    def matrix(self, right: Matrix) -> Floats:
-        """Select the columns of the design matrix that are used."""
-        return recode_matrix(right, self.info).values[:, self.columns]
+    seen: Survey  # the data
+    sides: Sides  # codes a batch
+    used: list[str]  # columns that the formula reads
+    columns: Ints  # columns of the design matrix that are used
+    names: tuple[str, ...]  # names of these columns
+    info: SideInfo  # describes all columns of the design matrix
 
 
 class StoredRows(NamedTuple):
@@ -264,20 +201,14 @@ class StoredRows(NamedTuple):
     X: Floats  # (n, p): design matrix, mapped from a file
     response: Response  # response, mapped from a file
     rows: Ints | pd.RangeIndex  # (n,) or RangeIndex: positions of the rows in the data
-    # data, beside: Columns of the formula, and further columns
-    data: StoredFrame
-    beside: StoredFrame
+    data: StoredFrame  # columns of the data
     # Some rows, with every level that the engine learnt; coding them gives the same
     # columns again
     examples: pd.DataFrame
 
 
-def write_rows(
-    plan: Plan, beside: Sequence[str], n_jobs: int | None = None
-) -> StoredRows:
+def write_rows(plan: Plan, n_jobs: int | None = None) -> StoredRows:
     """Read the data again, and write the rows that are not dropped.
-
-    `beside` are columns to keep in addition to those of the formula.
 
     Notes
     -----
@@ -285,8 +216,10 @@ def write_rows(
     are plain, the survey has counted the complete rows, and the place is known. The
     engine may drop further rows; the rows of its parts are moved up.
     """
-    writer = RowWriter(plan, beside, new_files(plan, beside))
-    parts, travels = plan.seen.parts, plan.is_picklable
+    writer, parts = RowWriter(plan), plan.seen.parts
+    # Other processes cannot use the engine's objects.
+    sides = plan.sides.left, plan.sides.right
+    travels = all(isinstance(side, PlainInfo) for side in sides)
     firsts = [part.complete if travels else part.first for part in parts]
     answers = map_parts(
         _code_part,
@@ -294,7 +227,7 @@ def write_rows(
             (part.part, part.first, writer.places(first))
             for part, first in zip(parts, firsts, strict=True)
         ],
-        shared=(replace(plan, seen=plan.seen.drop_rows()), tuple(beside)),
+        shared=(replace(plan, seen=plan.seen.drop_rows()),),
         n_jobs=n_jobs,
         here=not travels,
     )
@@ -310,67 +243,46 @@ def write_rows(
 
 
 def _code_part(
-    plan: Plan, beside: Sequence[str], part: Part, first: int, places: "Files"
+    plan: Plan, part: Part, first: int, places: list[Place | None]
 ) -> "CodedPart":
-    writer = RowWriter(plan, beside, _open_places(plan, beside, places))
+    writer = RowWriter(plan, places)
     writer.read(part, first)
     return writer.handed_over()
-
-
-class Files(NamedTuple):
-    """Where rows are written: files, places in files, or blocks written there.
-
-    Attributes
-    ----------
-    X, y, rows : GrowingArray, PlacedArray, Place or Block
-        Design matrix; numbers or levels of the response; positions in the data.
-    columns : list of ColumnWriter, ColumnBlock, Place or None
-        Columns of the formula, and further columns.
-    """
-
-    X: Any
-    y: Any
-    rows: Any
-    columns: list[Any]
-
-
-def new_files(plan: Plan, beside: Sequence[str]) -> Files:
-    """Create files."""
-    kinds = plan.seen.kinds
-    return Files(
-        GrowingArray(np.float64, plan.columns.size),
-        GrowingArray(np.float64),
-        GrowingArray(np.int64),
-        [ColumnWriter(kinds[name]) for name in (*plan.used, *beside)],
-    )
-
-
-def _open_places(plan: Plan, beside: Sequence[str], places: Files) -> Files:
-    """Open places in files of another process."""
-    columns = [
-        ColumnWriter(
-            plan.seen.kinds[name], MemoryRows() if place is None else PlacedArray(place)
-        )
-        for name, place in zip((*plan.used, *beside), places.columns, strict=True)
-    ]
-    X, y, rows = map(PlacedArray, places[:3])
-    return Files(X, y, rows, columns)
 
 
 class CodedPart(NamedTuple):
     """Rows of one part of the data."""
 
-    files: Files  # blocks that were stored
+    n_rows: int  # how many were not dropped
+    blocks: list[Any]  # what was stored, one for each file
     firsts: dict[Level, int]  # the first row of each level
     head: list[int]  # the first rows that were not dropped
     examples: pd.DataFrame  # all these rows
 
 
 class RowWriter:
-    """Codes rows by a plan, and writes those that are not dropped to files."""
+    """Codes rows by a plan, and writes those that are not dropped to files.
 
-    def __init__(self, plan: Plan, beside: Sequence[str], files: Files) -> None:
-        self._plan, self._beside, self._files = plan, beside, files
+    There is a file for the design matrix, for numbers or levels of the response, for
+    positions in the data, and for every column. With `places`, another process made
+    them.
+    """
+
+    def __init__(self, plan: Plan, places: list[Place | None] | None = None) -> None:
+        self._plan, kinds = plan, plan.seen.kinds.values()
+        if places is None:
+            size = plan.columns.size
+            self._files: list[Any] = [
+                GrowingArray(np.float64, size),
+                *map(GrowingArray, (np.float64, np.int64)),
+                *map(ColumnWriter, kinds),
+            ]
+        else:
+            arrays = [
+                MemoryRows() if place is None else PlacedArray(place)
+                for place in places
+            ]
+            self._files = [*arrays[:3], *map(ColumnWriter, kinds, arrays[3:])]
         self._sides = plan.sides.left, plan.sides.right
         self._n_kept = 0
         self._firsts: dict[Level, int] = {}
@@ -388,21 +300,22 @@ class RowWriter:
         plan = self._plan
         plain = plan.seen.replace_missing_dates(batch)
         left, right = plan.sides.code(plain)
-        X = plan.matrix(right)
+        X = design_matrix.recode_matrix(right, plan.info).values[:, plan.columns]
         passes = plan.sides.missing == "pass"
         check_finite(X, plan.names, allow_missing=passes, first=self._n_kept)
-        y, levels = response_values(left, self._n_kept)
-        firsts = {} if levels is None else _first_values(y, right.rows)
-        if has_levels(*self._sides):
+        y, levels = parse.response_values(left, self._n_kept)
+        firsts: dict[Level, int] = {}
+        if levels is not None:
+            for level, row in _first_labels(y.astype(np.int64), right.rows):
+                firsts[RESPONSE, "", level] = row
+        if any(map(has_levels, self._sides)):
             firsts |= first_levels(self._sides, plan.sides.training_rows(plain))
         self._note(batch, firsts, right.rows[:HEAD].tolist())
         whole = len(right.rows) == len(batch)
         rows = batch if whole else batch.loc[right.rows]
-        for file, values in zip(self._files[:3], (X, y, right.rows), strict=True):
+        columns = (rows[name] for name in plan.seen.kinds)
+        for file, values in zip(self._files, (X, y, right.rows, *columns), strict=True):
             file.append(values)
-        names = (*plan.used, *self._beside)
-        for name, column in zip(names, self._files.columns, strict=True):
-            column.append(rows[name])
         self._n_kept += len(X)
 
     def _note(
@@ -416,27 +329,22 @@ class RowWriter:
         if new or first:
             self._examples.append(frame.loc[sorted({*new.values(), *first})])
 
-    def places(self, first: int) -> Files:
+    def places(self, first: int) -> list[Place | None]:
         """Return the places that another process writes to, from row `first` on."""
-        X, y, rows = (file.place(first) for file in self._files[:3])
-        columns = [column.place(first) for column in self._files.columns]
-        return Files(X, y, rows, columns)
+        return [file.place(first) for file in self._files]
 
     def handed_over(self) -> CodedPart:
         """Finish writing to the files of another process."""
-        X, y, rows = (file.handed_over() for file in self._files[:3])
-        columns = [column.handed_over() for column in self._files.columns]
-        files = Files(X, y, rows, columns)
-        return CodedPart(files, self._firsts, self._head, _join_rows(self._examples))
+        blocks = [file.handed_over() for file in self._files]
+        examples = _join_rows(self._examples)
+        return CodedPart(self._n_kept, blocks, self._firsts, self._head, examples)
 
     def take(self, part: CodedPart) -> None:
         """Add the rows of a part that another process coded."""
         self._note(part.examples, part.firsts, part.head)
-        for file, block in zip(self._files[:3], part.files[:3], strict=True):
+        for file, block in zip(self._files, part.blocks, strict=True):
             file.take(block)
-        for column, block in zip(self._files.columns, part.files.columns, strict=True):
-            column.take(block)
-        self._n_kept += part.files.X.n_rows
+        self._n_kept += part.n_rows
 
     def check_count(self, n_kept: int) -> None:
         """Raise an error if the data changed after the survey."""
@@ -448,48 +356,37 @@ class RowWriter:
 
     def finish(self) -> StoredRows:
         """Close the files, and map them."""
-        plan, files = self._plan, self._files
-        n_rows = plan.seen.n_rows
+        n_rows, (X, y, positions, *columns) = self._plan.seen.n_rows, self._files
         whole = self._n_kept == n_rows
-        rows = pd.RangeIndex(n_rows) if whole else files.rows.map_array()
-        index = pd.Index(rows, copy=False)
-        stored = [column.finish() for column in files.columns]
-        used = dict(zip(plan.used, stored, strict=False))
-        beside = dict(zip(self._beside, stored[len(used) :], strict=True))
+        rows = pd.RangeIndex(n_rows) if whole else positions.map_array()
+        stored = (column.finish() for column in columns)
         return StoredRows(
-            X=files.X.map_array(),
-            response=self._response(rows.size),
+            X=X.map_array(),
+            response=self._response(y),
             rows=rows,
-            data=StoredFrame(used, index),
-            beside=StoredFrame(beside, index),
+            data=StoredFrame(
+                dict(zip(self._plan.seen.kinds, stored, strict=True)),
+                pd.Index(rows, copy=False),
+            ),
             examples=_join_rows(self._examples),
         )
 
-    def _response(self, n_kept: int) -> Response:
-        levels = response_levels(self._plan.sides.left)
+    def _response(self, file: GrowingArray) -> Response:
+        levels = parse.response_levels(self._plan.sides.left)
         if levels is None:
-            return Response(self._files.y.map_array(), None, ())
+            return Response(file.map_array(), None, ())
         occurs = np.zeros(len(levels), dtype=bool)
         occurs[[place for side, _, place in self._firsts if side == RESPONSE]] = True
         seen = self._plan.seen
-        dropped = DroppedRows(seen.n_rows - n_kept, seen.n_missing)
-        classes, unused = split_levels(levels, occurs, dropped)
-        places, codes = self._files.y.map_array(), class_codes(occurs)
+        n_dropped = seen.n_rows - self._n_kept
+        classes, unused = parse.split_levels(levels, occurs, n_dropped, seen.n_missing)
+        places, codes = file.map_array(), parse.class_codes(occurs)
         if not unused:
             return Response(places, classes, unused)
         y = GrowingArray(np.float64)
         for first in range(0, len(places), CHUNK_ROWS):
             y.append(codes[places[first : first + CHUNK_ROWS].astype(np.int64)])
         return Response(y.map_array(), classes, unused)
-
-
-def _first_values(places: Floats, rows: Ints) -> dict[Level, int]:
-    levels, firsts = np.unique(places.astype(np.int64), return_index=True)
-    labels = rows[firsts].tolist()
-    return {
-        (RESPONSE, "", level): row
-        for level, row in zip(levels.tolist(), labels, strict=True)
-    }
 
 
 def _join_rows(frames: list[pd.DataFrame]) -> pd.DataFrame:
@@ -520,18 +417,10 @@ def parse_source(
     factors: FactorCoding = "treatment",
     n_jobs: int | None = None,
 ) -> StreamedFormula:
-    """Apply a formula to data that are read in batches.
+    """Apply a formula to data that are read in batches; see `parse`.
 
-    Parameters
-    ----------
-    formula, environment, intercept, missing, factors
-        See `parse`.
-    source : Source
-        Data. Only the columns of the formula and `beside` are read.
-    beside : tuple of str
-        Further columns to keep; `.` does not include them.
-    n_jobs : int or None
-        Workers that read parts of the data in parallel; see `in_parallel`.
+    Only the columns of the formula and `beside` are read; `.` does not include the
+    latter. `n_jobs` workers read parts of the data in parallel; see `in_parallel`.
 
     Notes
     -----
@@ -540,7 +429,7 @@ def parse_source(
     columns, further passes find their levels and the states of stateful transforms.
     The last pass codes the rows and writes them to disk.
     """
-    check_missing_option(missing)
+    design_matrix.check_missing_option(missing)
     columns = pd.Index(source.columns, dtype=object)
     named = read_names(formula, columns, environment, beside)
     model = named.model(columns)
@@ -549,59 +438,35 @@ def parse_source(
     needed = variables(model.left, columns) if missing == "pass" else used
     bare = set(model.columns.values())
     seen = survey(source, read, used, bare, needed=needed, n_jobs=n_jobs)
-    _check_outside(named, columns, seen.n_rows)
-    reading = resolve_formula(named, seen.frame.reindex(columns=columns))
-    plan = _make_plan(
-        formula,
-        reading,
-        seen,
-        intercept=intercept,
-        missing=missing,
-        factors=factors,
-    )
-    if not named.trusted:
-        _check_untrusted(plan.info)
-    check_space(8 * seen.n_rows * (plan.columns.size + len(plan.used) + 2))
-    stored = write_rows(plan, beside, n_jobs)
-    check_rows(stored.rows.size, seen.n_rows, used)
-    names = tuple(plan.sides.variables)
-    examples = seen.replace_missing_dates(stored.examples[plan.used])
-    coding = Coding(
-        info=plan.info,
-        columns=plan.columns,
-        variables=names,
-        categorical=categorical_variables(plan.info, seen.frame, names),
-        recipe=Recipe(
-            reading.model.write(),
-            examples.reset_index(drop=True),
-            intercept,
-            missing,
-            reading.names(),
-            factors,
-            states_of(plan.sides.right),
-            tuple(plan.columns.tolist()),
-        ),
-    )
-    parsed = assemble_parsed(
-        formula,
-        coding,
-        stored.response,
-        X=stored.X,
-        rows=stored.rows,
-        n_rows=seen.n_rows,
-        frame=stored.data.select_columns(names),
-        data=stored.data,
-    )
-    return StreamedFormula(parsed, stored.beside, seen.n_rows)
-
-
-def _check_outside(named: FormulaNames, columns: pd.Index, n_rows: int) -> None:
-    """Raise an error if the formula uses an array of the caller as a column."""
-    for name in outside_columns(named, columns, n_rows):
+    for name in outside_columns(named, columns, seen.n_rows):
         raise FormulaError(
             f"{name!r} is not a column of the data. Arrays cannot be used with data "
             "that are read in batches; make it a column of the data."
         )
+    reading = resolve_formula(named, seen.frame.reindex(columns=columns))
+    options: Any = {"intercept": intercept, "missing": missing, "factors": factors}
+    plan = _make_plan(formula, reading, seen, **options)
+    if not named.trusted:
+        _check_untrusted(plan.info)
+    check_space(8 * seen.n_rows * (plan.columns.size + len(plan.used) + 2))
+    stored = write_rows(plan, n_jobs)
+    parse.check_rows(stored.rows.size, seen.n_rows, used)
+    examples = seen.replace_missing_dates(stored.examples[plan.used])
+    parsed = parse.assemble_parsed(
+        formula,
+        reading,
+        stored.response,
+        info=plan.info,
+        columns=plan.columns,
+        examples=examples.reset_index(drop=True),
+        X=stored.X,
+        rows=stored.rows,
+        n_rows=seen.n_rows,
+        data=stored.data[plan.used],
+        states=states_of(plan.sides.right),
+        **options,
+    )
+    return StreamedFormula(parsed, stored.data[list(beside)], seen.n_rows)
 
 
 def _check_untrusted(right: SideInfo) -> None:
@@ -632,37 +497,37 @@ def _make_plan(
     check_dates(frame, [name for name in used if name in bare])
     check_mistakes(model, frame, missing, seen.n_missing, seen.n_rows)
     sides = learn_sides(
-        separate_factors(model, factors),
+        design_matrix.separate_factors(model, factors),
         seen.replace_missing_dates(frame),
         lambda: map(seen.replace_missing_dates, seen.batches()),
         environment=reading.environment,
         missing=missing,
         variables=right,
     )
-    info = recode_info(sides.right, model, frame, factors)
-    written = info.column_names
-    columns = choose_columns(written, intercept, formula)
-    columns = arrange_columns(info, columns, _first_rows(info, sides, seen))
-    names = tuple(plain_name(written[j]) for j in columns)
+    info = design_matrix.recode_info(sides.right, model, frame, factors)
+    columns = parse.choose_columns(info.column_names, intercept, formula)
+    columns = design_matrix.arrange_columns(
+        info, columns, _first_rows(info, sides, seen)
+    )
+    names = tuple(plain_name(info.column_names[j]) for j in columns)
     return Plan(seen, sides, used, columns, names, info)
 
 
 def _first_rows(info: SideInfo, sides: Sides, seen: Survey) -> Ints:
-    """Find the first row in which each column is not zero, as `first_rows` does.
-
-    Reading stops when every indicator has occurred.
-    """
-    indicators = indicator_columns(info)
+    """Find the first row in which each column is not zero, as `first_rows` does."""
+    indicators = design_matrix.indicator_columns(info)
     first = np.full(len(info.column_names), -1)
     if not indicators.size:
         return first
     n_before = 0
     for batch in seen.batches():
-        right = recode_matrix(sides.code(seen.replace_missing_dates(batch))[1], info)
-        rows = first_rows(info, right.values)
+        right = design_matrix.recode_matrix(
+            sides.code(seen.replace_missing_dates(batch))[1], info
+        )
+        rows = design_matrix.first_rows(info, right.values)
         new = (first < 0) & (rows >= 0)
         first[new] = n_before + rows[new]
         n_before += len(right.values)
         if (first[indicators] >= 0).all():
-            break
+            break  # every indicator has occurred
     return first

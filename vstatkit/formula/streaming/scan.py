@@ -9,7 +9,12 @@ import numpy as np
 import pandas as pd
 
 from vstatkit.exceptions import DataError, FormulaError
-from vstatkit.formula.input_checks import as_frame, is_number_kind
+from vstatkit.formula.input_checks import (
+    as_frame,
+    as_objects,
+    check_no_infinite,
+    is_number_kind,
+)
 from vstatkit.sources.source import Part, Source, parts_of
 from vstatkit.workers import CalledOffError, go_on, in_parallel, one_at_a_time
 
@@ -26,15 +31,11 @@ def map_parts(
 ) -> Generator[Answer | None, None, None]:
     """Yield `function(*shared, *part)` for every part, in the order of the parts.
 
-    Close the iterator, or exhaust it, so that no call is left running. See
-    `in_parallel` for `shared`, `n_jobs` and `here`.
-
-    Yields
-    ------
-    object or None
-        None if the caller has to process the part: there are no other workers, or the
-        call failed. An error of the data is raised again then, after the parts before
-        it; a file that the worker cannot see is read after all.
+    None means that the caller has to process the part: there are no other workers, or
+    the call failed. An error of the data is raised again then, after the parts before
+    it; a file that the worker cannot see is read after all. Close the iterator, or
+    exhaust it, so that no call is left running. See `in_parallel` for `shared`,
+    `n_jobs` and `here`.
     """
     if len(parts) == 1 or one_at_a_time(n_jobs, here=here):
         yield from (None for _ in parts)
@@ -62,32 +63,18 @@ MAX_VALUES = 1_000_000  # largest number of levels of a column
 class RowSummary:
     """Summary of successive rows.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Columns.
-    bare : container of str
-        Columns that are terms of the formula by themselves. Their levels are collected
-        if they are not numeric.
-    needed : container of str
-        Columns for whose missing values a row is dropped.
-
-    Attributes
-    ----------
-    columns : dict of str to ColumnSummary
-        Summary of each column.
-    rows : list of DataFrame
-        The first rows, and the first row of each level; the index is the row number.
-    n_rows, n_complete : int
-        Number of rows, and of rows that are not dropped.
+    The levels of `bare` columns, which are terms of the formula by themselves, are
+    collected if they are not numeric. Rows with missing values in `needed` columns are
+    dropped.
     """
 
     def __init__(
         self, names: Iterable[str], bare: Container[str], needed: Container[str] = ()
     ) -> None:
         self.columns = {name: ColumnSummary(name, name in bare) for name in names}
+        # The first rows, and those with new levels; the index is the row number
         self.rows: list[pd.DataFrame] = []
-        self.n_rows = self.n_complete = 0
+        self.n_rows = self.n_complete = 0  # complete rows are not dropped
         self._needed = [name for name in self.columns if name in needed]
 
     def add(self, batch: pd.DataFrame) -> None:
@@ -107,9 +94,11 @@ class RowSummary:
             self.rows.append(frame.iloc[places - first].set_axis(pd.Index(places)))
 
     def has_room(self, later: "RowSummary") -> bool:
-        """Whether the summary of the next rows can be joined."""
-        columns = self.columns.items()
-        return all(seen.has_room(later.columns[name]) for name, seen in columns)
+        """Whether the levels of the next rows are not too many to be joined."""
+        return all(
+            len(seen.firsts.keys() | later.columns[name].firsts.keys()) <= MAX_VALUES
+            for name, seen in self.columns.items()
+        )
 
     def join(self, later: "RowSummary") -> None:
         """Join the summary of the next rows."""
@@ -132,13 +121,11 @@ class ColumnSummary:
 
     name: str  # the column
     collects: bool  # whether to collect its levels if it is not numeric
-    # known, absent: Dtypes of the batches with and without any value
-    known: list[Any] = field(default_factory=list)
-    absent: list[Any] = field(default_factory=list)
+    known: list[Any] = field(default_factory=list)  # dtypes of batches with values
+    absent: list[Any] = field(default_factory=list)  # dtypes of the other batches
     firsts: dict[Any, int] = field(default_factory=dict)  # the first row of each level
-    # n_missing, n_infinite: Numbers of missing and infinite values
-    n_missing: int = 0
-    n_infinite: int = 0
+    n_missing: int = 0  # number of missing values
+    n_infinite: int = 0  # number of infinite values
     first_infinite: int = 0  # the first row that is infinite
 
     def add(self, column: pd.Series, first: int) -> list[int]:
@@ -149,19 +136,14 @@ class ColumnSummary:
         kinds = self.absent if n_missing == len(column) else self.known
         if kind not in kinds:
             kinds.append(kind)
-        if is_number_kind(kind):
-            self._count_infinite(column, first)
+        if kind.kind == "f" and is_number_kind(kind):
+            rows = np.flatnonzero(np.isinf(column.to_numpy()))
+            if rows.size and not self.n_infinite:
+                self.first_infinite = first + int(rows[0])
+            self.n_infinite += rows.size
         if not self.collects or is_number_kind(kind) or kind.kind in "mM":
             return []
         return self._new_levels(column, first)
-
-    def _count_infinite(self, column: pd.Series, first: int) -> None:
-        if column.dtype.kind != "f":
-            return
-        rows = np.flatnonzero(np.isinf(column.to_numpy()))
-        if rows.size and not self.n_infinite:
-            self.first_infinite = first + int(rows[0])
-        self.n_infinite += rows.size
 
     def _new_levels(self, column: pd.Series, first: int) -> list[int]:
         try:
@@ -171,9 +153,7 @@ class ColumnSummary:
                 f"column {self.name!r} must have numbers or levels; it has other "
                 "values, such as lists. Remove it from the formula, or convert it."
             ) from None
-        fresh = [
-            place for place, level in enumerate(levels) if level not in self.firsts
-        ]
+        fresh = [j for j, level in enumerate(levels) if level not in self.firsts]
         if len(self.firsts) + len(fresh) > MAX_VALUES:
             raise DataError(
                 f"a categorical column may have {MAX_VALUES:,} levels; {self.name!r} "
@@ -184,17 +164,12 @@ class ColumnSummary:
         # Codes count from 0 in the order in which they come; -1 is missing.
         known, rows = np.unique(codes, return_index=True)
         rows = first + rows[known >= 0]
-        return self._note({levels[place]: int(rows[place]) for place in fresh})
+        return self._note({levels[j]: int(rows[j]) for j in fresh})
 
     def _note(self, firsts: dict[Any, int]) -> list[int]:
         new = {level: row for level, row in firsts.items() if level not in self.firsts}
         self.firsts.update(new)
         return list(new.values())
-
-    def has_room(self, later: "ColumnSummary") -> bool:
-        """Whether the levels of later rows are not too many."""
-        more = sum(level not in self.firsts for level in later.firsts)
-        return len(self.firsts) + more <= MAX_VALUES
 
     def join(self, later: "ColumnSummary", first: int) -> list[int]:
         """Join the summary of the rows from `first` on; return rows with new levels."""
@@ -205,15 +180,6 @@ class ColumnSummary:
             self.first_infinite = first + later.first_infinite
         self.n_infinite += later.n_infinite
         return self._note({level: first + row for level, row in later.firsts.items()})
-
-    def check_finite(self) -> None:
-        """Raise an error if there are infinite values."""
-        if self.n_infinite:
-            raise FormulaError(
-                f"column {self.name!r} must be finite; {self.n_infinite} value(s) are "
-                f"infinite, the first in row {self.first_infinite}. Remove or replace "
-                "them."
-            )
 
     def kind(self, source: str) -> Any:
         """Return the dtype of the column over all batches."""
@@ -238,13 +204,11 @@ class ColumnSummary:
 
 def _join_categories(kinds: list[Any]) -> pd.CategoricalDtype:
     """Join categories in the order of their first appearance."""
-    given = [kind for kind in kinds if isinstance(kind, pd.CategoricalDtype)]
-    if len(given) == 1:
-        return given[0]
-    joined = given[0].categories
-    for kind in given[1:]:
+    first, *others = (kind for kind in kinds if isinstance(kind, pd.CategoricalDtype))
+    joined = first.categories
+    for kind in others:
         joined = joined.append(kind.categories.difference(joined, sort=False))
-    return pd.CategoricalDtype(joined, ordered=given[0].ordered)
+    return pd.CategoricalDtype(joined, ordered=first.ordered) if others else first
 
 
 class Portion(NamedTuple):
@@ -287,10 +251,7 @@ class Survey:
 
     def replace_missing_dates(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Write missing dates and times as None, in all batches."""
-        gaps = {
-            name: frame[name].astype(object).where(frame[name].notna(), None)
-            for name in self.dates_with_gaps
-        }
+        gaps = {name: as_objects(frame[name]) for name in self.dates_with_gaps}
         return frame.assign(**gaps) if gaps else frame
 
 
@@ -303,15 +264,11 @@ def survey(
     needed: Container[str],
     n_jobs: int | None,
 ) -> Survey:
-    """Read some columns of the data once; see `RowSummary` for `bare` and `needed`.
-
-    Columns in `finite` must not have infinite values.
-    """
+    """Read some columns once, and check those in `finite`; see `RowSummary`."""
     how = (columns, bare, needed)
-    seen, parts = RowSummary(*how), parts_of(source)
+    seen, parts, portions = RowSummary(*how), parts_of(source), []
     given = [(part,) for part in parts]
     answers = map_parts(_summarise, given, shared=how, n_jobs=n_jobs)
-    portions = []
     with closing(answers):
         for part, summary in zip(parts, answers, strict=True):
             portions.append(Portion(part, seen.n_rows, seen.n_complete))
@@ -322,15 +279,19 @@ def survey(
     if seen.n_rows == 0:
         raise FormulaError("`data` has no rows.")
     for name in finite:
-        seen.columns[name].check_finite()
+        column = seen.columns[name]
+        check_no_infinite(name, column.n_infinite, column.first_infinite)
     kinds = {name: column.kind(str(source)) for name, column in seen.columns.items()}
-    dates = [name for name, kind in kinds.items() if kind.kind in "mM"]
-    gaps = tuple(name for name in dates if seen.columns[name].n_missing)
+    n_missing = {name: column.n_missing for name, column in seen.columns.items()}
     return Survey(
         parts=tuple(portions),
         kinds=kinds,
-        dates_with_gaps=gaps,
-        n_missing={name: column.n_missing for name, column in seen.columns.items()},
+        dates_with_gaps=tuple(
+            name
+            for name, kind in kinds.items()
+            if kind.kind in "mM" and n_missing[name]
+        ),
+        n_missing=n_missing,
         n_rows=seen.n_rows,
         frame=pd.concat([conform(rows, kinds) for rows in seen.rows]),
     )
@@ -353,14 +314,10 @@ def _read(part: Part, columns: Sequence[str], seen: RowSummary) -> None:
 def conform(frame: pd.DataFrame, kinds: dict[str, Any]) -> pd.DataFrame:
     """Convert the columns of a batch to the dtypes of all the data."""
     changed = {
-        name: _cast(frame[name], kind)
+        name: as_objects(frame[name])
+        if kind == np.object_
+        else frame[name].astype(kind)
         for name, kind in kinds.items()
         if frame[name].dtype != kind
     }
     return frame.assign(**changed) if changed else frame
-
-
-def _cast(column: pd.Series, kind: Any) -> pd.Series:
-    if kind == np.object_:
-        return column.astype(object).where(column.notna(), None)
-    return column.astype(kind)
