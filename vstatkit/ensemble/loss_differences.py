@@ -54,21 +54,11 @@ def compare_losses(
 ) -> LossDifferences:
     r"""Compare out-of-bag losses of a fit with those with copies of a predictor.
 
-    Parameters
-    ----------
-    full : Reader
-        The fit and its predictors, one table.
-    reduced : Reader
-        The same learners, or learners of the same subsamples, with copies.
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    rows : ndarray of shape (r,)
-        Rows to predict.
-    n_classes : int or None
-        None for regression.
-    expected : ndarray of shape (n, c), optional
-        Predictions of the response from the other predictors, by fits that have not
-        seen the row; the orthogonal form is computed then.
+    The response `y` has class codes if there are classes. The fit, `full`, predicts
+    from one table; `reduced` has the same learners, or learners of the same subsamples,
+    with copies. The orthogonal form is computed if there are `expected` values:
+    predictions of the response from the other predictors, shape (n, c), by fits that
+    have not seen the row.
 
     Notes
     -----
