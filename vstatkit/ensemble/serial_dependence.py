@@ -49,19 +49,9 @@ def find_serial_dependence(
 ) -> Finding | None:
     """Find correlated residuals of neighbours, in row order or along a date.
 
-    Parameters
-    ----------
-    scores : Scores or None
-        Out-of-bag residuals.
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    frame : DataFrame or None
-        All columns of the data, in the same rows, from which the order is inferred.
-        None if they are not in memory.
-    unit_of_row : ndarray of shape (n,) or None
-        Cluster of every row. Means of successive clusters are compared then.
-    n_classes : int or None
-        Number of classes; more than two are not tested.
+    The order is inferred from the `frame`, which has all columns of the data; it is
+    None if they are not in memory. If there are clusters, the means of successive
+    clusters are compared. More than two classes are not tested.
 
     Notes
     -----
