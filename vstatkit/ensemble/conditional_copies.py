@@ -239,19 +239,16 @@ def _guesses(
     if curves.shape[1] + p * (p - 1) // 2 <= MOST_TERMS:  # else they fill the memory
         ridge = Ridge.of(_standardise(np.column_stack([curves, _products(W)])))
         fits.append(ridge.left_out(x, unit_of_row)[0].mean)
-    smooth = [_smooth(x, others, degree) for degree in DEGREES]
+    smooth = []  # of every degree the length of the kernel that predicts best
+    for degree in DEGREES:
+        by_length = (
+            smoother.left_out(x, unit_of_row, STEPS_BELOW)
+            for smoother in others.smoothers(degree)
+        )
+        smooth.append(min(by_length, key=lambda fit: fit[1])[0])
     guesses = [*fits, *(fit.mean for fit in smooth)]
     guesses.append(np.where(np.isnan(seen), x.mean(), seen))
     return guesses, smooth[0].leverage
-
-
-def _smooth(x: Floats, others: OtherPredictors, degree: int) -> LeaveOneOut:
-    """Predict by the smoother of one degree whose length predicts best."""
-    fits = (
-        smoother.left_out(x, others.unit_of_row, STEPS_BELOW)
-        for smoother in others.smoothers(degree)
-    )
-    return min(fits, key=lambda fit: fit[1])[0]
 
 
 def _standardise(W: Floats) -> Floats:

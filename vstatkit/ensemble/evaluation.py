@@ -235,8 +235,7 @@ def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
     if isinstance(task.kernel, ArrayKernel):
         return _evaluate_arrays(task, task.kernel, start, stop)
     kernel = task.kernel
-    values, learners = [], []
-    oob = _empty_oob(task)
+    values, learners, oob = [], [], _empty_oob(task)
     weights = task.design.weights(start, stop)
     for b, drawn in enumerate(_row_draws(task, start, stop), start):
         go_on()

@@ -48,7 +48,6 @@ class StoppingRule:
     method: str  # variance estimator whose Monte Carlo error is estimated
     tolerance: Tolerance  # tolerance of the standard errors
     max_B: int  # number of learners at which growth stops in any case
-    first_B: int = FIRST_B  # learners grown before the error is first estimated
     # Leading values that are estimates; the others are effects, which must meet the
     # tolerance too. None if all are estimates.
     n_query: int | None = None
@@ -66,7 +65,6 @@ def grow(
     atol: float | None = None,
     start: Evaluation | None = None,
     n_jobs: int | None = None,
-    batch_size: int | None = None,
     progress: bool | None = None,
     keeper: LearnerKeeper | None = None,
 ) -> tuple[SubsampleDesign, Evaluation]:
@@ -92,7 +90,7 @@ def grow(
         Absolute tolerance of "auto"; see `tolerance_of`.
     start : Evaluation, optional
         The first learners, evaluated earlier.
-    n_jobs, batch_size, progress, keeper
+    n_jobs, progress, keeper
         See `evaluate`.
 
     Returns
@@ -102,8 +100,7 @@ def grow(
         query points, then the differences behind the effects.
     """
     design = task.design
-    options = {"n_jobs": n_jobs, "batch_size": batch_size, "progress": progress}
-    run = make_runner(task, n_query, **options, keeper=keeper)
+    run = make_runner(task, n_query, n_jobs=n_jobs, progress=progress, keeper=keeper)
     if isinstance(design, CompleteDesign):
         return design, run(0, design.n_subsamples)
     if isinstance(B, int):
@@ -150,7 +147,7 @@ def grow_enough(
     effects, which are many, the tolerance itself.
     """
     if start is None:
-        start = run(0, design.round_size(rule.first_B, at_most=rule.max_B))
+        start = run(0, design.round_size(FIRST_B, at_most=rule.max_B))
     evaluation, split = start, rule.n_query
     beyond = ESTIMATORS[rule.method].beyond
     orders = expected_orders(design, rule.kind) if beyond else None

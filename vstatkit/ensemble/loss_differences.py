@@ -254,13 +254,9 @@ def average_differences(
     rows = np.bincount(place, saved - mean) / r
     factor = n_known / max(n_known - 1, 1) / (1 - freedom)
     row_variance = factor * float(rows @ rows)
+    own = float(np.sqrt(row_variance))
     if not through:
-        return MeanLossDifference(
-            mean,
-            float(np.sqrt(row_variance)),
-            float(np.sqrt(row_variance)),
-            n_known - 1,
-        )
+        return MeanLossDifference(mean, own, own, n_known - 1)
     L = len(found.parts)
     by_unit = _sum_by_unit(found.parts[:, known], place) / r
     g = by_unit.sum(axis=0)
@@ -272,13 +268,8 @@ def average_differences(
     skew = 0.0
     if skewness and variance > 0:
         skew = pairs.third_cumulant() / variance**1.5
-    return MeanLossDifference(
-        mean=mean,
-        error=float(np.sqrt(variance)),
-        own=float(np.sqrt(row_variance)),
-        df=n_known - 1,
-        skew=float(np.clip(skew, 0.0, MOST_SKEW)),
-    )
+    error, skew = float(np.sqrt(variance)), float(np.clip(skew, 0.0, MOST_SKEW))
+    return MeanLossDifference(mean, error, own, n_known - 1, skew)
 
 
 @dataclass(frozen=True)
@@ -352,9 +343,7 @@ class Pairs:
         """
         L = self.parts.shape[1]
         order = np.random.default_rng(PAIRING_SEED).permutation(L)
-        first, second, third = (
-            self._by_learners(some) for some in np.array_split(order, 3)
-        )
+        first, second, third = map(self._by_learners, np.array_split(order, 3))
         total = float(np.sum((first @ second) * third))
         return self._scale(3) * 8 * total
 

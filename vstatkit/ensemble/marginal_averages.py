@@ -260,9 +260,8 @@ class RowMove:
         if self.known is None:
             return shares
         weights = shares.data * self.known[shares.indices]
-        movable = sparse.csr_array(
-            (weights, shares.indices, shares.indptr), shares.shape
-        )
+        entries = weights, shares.indices, shares.indptr
+        movable = sparse.csr_array(entries, shares.shape)
         totals = movable.sum(axis=1)
         if not totals.all():
             raise ValueError(

@@ -120,18 +120,6 @@ def _set_predictors(
     )
 
 
-def effect_frame(
-    settings: EffectSettings, classes: tuple[Any, ...] | None
-) -> pd.DataFrame:
-    """Repeat the settings for every class where there are several columns."""
-    frame = settings.frame
-    labels = output_labels(frame.index, classes)
-    if not isinstance(labels, pd.MultiIndex):
-        return frame
-    repeated = frame.iloc[np.repeat(np.arange(len(frame)), len(labels) // len(frame))]
-    return repeated.set_axis(labels.set_names(["predictor", "class"]))
-
-
 @pickled_plainly
 @dataclass(frozen=True)
 class EffectValues:
@@ -237,6 +225,9 @@ def effect_values(
     settings = query.settings
     if settings is None:
         return None
-    moves = evaluation.values[:, len(query.labels) :]
-    frame = effect_frame(settings, classes)
+    moves, frame = evaluation.values[:, len(query.labels) :], settings.frame
+    labels = output_labels(frame.index, classes)
+    if isinstance(labels, pd.MultiIndex):  # the settings are repeated for every class
+        rows = np.repeat(np.arange(len(frame)), len(labels) // len(frame))
+        frame = frame.iloc[rows].set_axis(labels.set_names(["predictor", "class"]))
     return EffectValues(moves, frame, settings.left_out, settings.n_beyond)

@@ -86,13 +86,11 @@ def find_serial_dependence(
             values, at = grouped, np.arange(grouped.size)
             rows = rows[_run_starts(unit_of_row[rows])]
         correlation = _lag_correlation(values, at)
-        units = None if order.units is None else order.units[rows]
-        if correlation is not None and (
-            units is None or _ends_at_units(values, at, units)
-        ):
-            return _finding(
-                correlation, order.name, values.size, unit_of_row is not None
-            )
+        if correlation is None:
+            continue
+        if order.units is None or _ends_at_units(values, at, order.units[rows]):
+            clusters = unit_of_row is not None
+            return _finding(correlation, order.name, values.size, clusters)
     return None
 
 
@@ -123,7 +121,9 @@ def _orders(frame: pd.DataFrame, y: Floats) -> Iterator[_Order]:
         return
     for column in by:
         units = column.to_numpy(dtype=np.float64)
-        if not _is_sorted_within(y, units):
+        # Nor may rows be sorted by the response within each unit.
+        steps = np.diff(y)[units[1:] == units[:-1]]
+        if (steps > 0).any() and (steps < 0).any():
             yield _Order(here, name, units)
 
 
@@ -144,13 +144,6 @@ def _dates(frame: pd.DataFrame) -> Iterator[tuple[str, Floats]]:
 def _is_sorted(values: Floats) -> bool:
     before, after = values[:-1], values[1:]
     return bool((before <= after).all() or (before >= after).all())
-
-
-def _is_sorted_within(values: Floats, units: Floats) -> bool:
-    """Whether rows are sorted by units, and by these values within each of them."""
-    same = units[1:] == units[:-1]
-    steps = (values[1:] - values[:-1])[same]
-    return bool((steps <= 0).all() or (steps >= 0).all())
 
 
 def _is_sorted_by(column: pd.Series) -> bool:
