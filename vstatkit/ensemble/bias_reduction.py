@@ -263,10 +263,8 @@ class Choice:
     @property
     def least_errors(self) -> dict[str, float]:
         """Errors of the choice, and the smallest error of each kind of stages."""
-        least = {
-            "estimates": self.stack_error,
-            "standard errors": self.errors[self.candidate],
-        }
+        own_error = self.errors[self.candidate]
+        least = {"estimates": self.stack_error, "standard errors": own_error}
         for candidate, error in self.errors.items():
             least[candidate.name] = min(error, least.get(candidate.name, np.inf))
         return least

@@ -106,14 +106,11 @@ def grow(
     if isinstance(B, int):
         evaluation = run(0, B) if start is None else start + run(len(start.values), B)
         return design.with_size(B), evaluation
-    limit = value_limit(task.kernel)
     check_growth(tol, max_B, atol)
+    limit, share = value_limit(task.kernel), scale_share(task.kernel)
     replicates = isinstance(design, ShardsDesign)
-    share = scale_share(task.kernel)
     tolerance = tolerance_of(tol, atol, limit, share=share, replicates=replicates)
-    rule = StoppingRule(
-        method, tolerance, max_B, n_query=n_query, kind=kind_of(task.kernel)
-    )
+    rule = StoppingRule(method, tolerance, max_B, n_query, kind_of(task.kernel))
     evaluation, last = grow_enough(run, design, rule, limit, start)
     if tolerance.excess(last) > 1 and not replicates:  # these are valid at any size
         _warn_of_error(last, tolerance, max_B)

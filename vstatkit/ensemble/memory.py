@@ -99,24 +99,23 @@ class MemoryPlan:
             SUMS: sums * (1 + self.workers),
         }
 
-    def per_learner(self) -> dict[str, float]:
-        """Bytes that every learner adds, by what they are for."""
+    @property
+    def values(self) -> float:
+        """Bytes of the values of a learner."""
         # Growth copies values once; centring holds those of the stack, in parts and
         # joined, and the ensemble's own before and after the shift.
-        times = 4.0 if self.stacked else 2.0
-        return {VALUES: times * self.m * FLOAT, LEARNERS: self.learner}
+        return (4.0 if self.stacked else 2.0) * self.m * FLOAT
 
     def needs(self, B: int) -> dict[str, int]:
         """Bytes that B learners need beside the design matrix."""
-        values, learner = self.per_learner().values()
-        beside = max(0.0, B * self.spilled - RESIDENT_BYTES)  # in a file
-        retained = int(B * learner - beside)
-        return {**self.fixed(), VALUES: int(B * values), LEARNERS: retained}
+        in_file = max(0.0, B * self.spilled - RESIDENT_BYTES)
+        retained = int(B * self.learner - in_file)
+        return {**self.fixed(), VALUES: int(B * self.values), LEARNERS: retained}
 
     def most(self, limit: int) -> int:
         """Count the learners for which there is room."""
         left = limit - sum(self.fixed().values())
-        each = sum(self.per_learner().values())
+        each = self.values + self.learner
         in_memory = left // each
         in_file = (left - RESIDENT_BYTES) // (each - self.spilled)
         return max(0, int(in_memory), int(in_file) if self.spilled else 0)

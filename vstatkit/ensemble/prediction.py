@@ -241,28 +241,19 @@ class Predictor:
         """Code new data; the labels are its index."""
         if self.coding is None:
             X = feature_array(data, self.columns)
-            if X.ndim != 2 or X.shape[1] != self.kernel.n_features:
-                raise ValueError(
-                    f"new data must have shape (rows, {self.kernel.n_features}); "
-                    f"got {X.shape}."
-                )
-            if isinstance(data, pd.DataFrame):
-                return X, data.index
-            return X, pd.RangeIndex(len(X))
+            _check_shape(X, self.kernel.n_features)
+            labels = data.index if isinstance(data, pd.DataFrame) else None
+            return X, pd.RangeIndex(len(X)) if labels is None else labels
         frame = as_frame(self.named(data))
-        size = (len(frame), self.kernel.n_features, self.kernel.n_outputs)
-        check_memory({POINTS: prediction_bytes(*size)})
+        p, n_outputs = self.kernel.n_features, self.kernel.n_outputs
+        check_memory({POINTS: prediction_bytes(len(frame), p, n_outputs)})
         return self.coding.matrix(frame), frame.index
 
     def named(self, data: Any) -> Any:
         """Name the columns of an array, where learners were fitted to one."""
         if self.columns is None or not isinstance(data, np.ndarray):
             return data
-        if data.ndim != 2 or data.shape[1] != len(self.columns):
-            raise ValueError(
-                f"new data must have shape (rows, {len(self.columns)}); got "
-                f"{data.shape}."
-            )
+        _check_shape(data, len(self.columns))
         return pd.DataFrame(data, columns=list(self.columns))
 
     def labels(self, index: Labels) -> Labels:
@@ -430,6 +421,13 @@ class Predictor:
     def _chunk_rows(self, n: int) -> int:
         per_row = (len(self.learners) + n) * self.kernel.n_outputs
         return max(1, CHUNK_ENTRIES // per_row)
+
+
+def _check_shape(X: Floats, n_features: int) -> None:
+    if X.ndim != 2 or X.shape[1] != n_features:
+        raise ValueError(
+            f"new data must have shape (rows, {n_features}); got {X.shape}."
+        )
 
 
 def shift_mean(mean: Floats, values: Floats) -> Floats:

@@ -154,7 +154,9 @@ def collect_errors(
         return None
     sizes = scores.residuals if scores.shares is None else 1 - scores.shares
     codes, weights = scores.codes, getattr(kernel, "weights", None)
-    if isinstance(weights, np.ndarray):
+    if not isinstance(weights, np.ndarray):  # other kernels may have other weights
+        weights = None
+    else:
         counted = weights[rows] > 0
         rows, sizes = rows[counted], sizes[counted]
         codes = None if codes is None else codes[counted]

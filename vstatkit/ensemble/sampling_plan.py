@@ -137,17 +137,17 @@ def choose_design(
     options = {} if options is None else options
     feasible = _feasible_learners(size, max_B)
     error = jackknife_error(n, feasible, kind.typical_ratio)
-    noisy = error > MOST_ERROR and size != "complete"
     estimator = ESTIMATORS.get(variance)
     by_group = estimator is not None and estimator.source == "groups"
+    noisy = error > MOST_ERROR and size != "complete" and not by_group
     if design != AUTO:
-        if noisy and design in (IidDesign.name, "balanced") and not by_group:
+        if noisy and design in (IidDesign.name, "balanced"):
             _warn_of_jackknife(n, kind, feasible, error)
         return design, options
     if variance == ShardsDesign.name or "n_shards" in options:
         return ShardsDesign.name, options
     if not _is_hard(error, size, variance, options):
-        if noisy and not by_group:
+        if noisy:
             _warn_of_jackknife(n, kind, feasible, error)
         return IidDesign.name, options
     n_shards = 0 if k is None else min(N_SHARDS, n // subsample_size(k, n))

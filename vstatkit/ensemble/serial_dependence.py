@@ -121,7 +121,7 @@ def _orders(frame: pd.DataFrame, y: Floats) -> Iterator[_Order]:
         return
     for column in by:
         units = column.to_numpy(dtype=np.float64)
-        # Nor may rows be sorted by the response within each unit.
+        # Unless rows are sorted by the response within each unit.
         steps = np.diff(y)[units[1:] == units[:-1]]
         if (steps > 0).any() and (steps < 0).any():
             yield _Order(here, name, units)
