@@ -1,10 +1,11 @@
 """Target E[y|x]: candidate learners, their choice, and the remaining bias."""
 
 import functools
+import itertools
 import operator
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -53,11 +54,11 @@ class Candidate(NamedTuple):
 
     def kernel(self, kernel: TreeKernel) -> TreeKernel:
         """Grow such learners with the other options of a kernel of trees."""
-        chosen = {
+        options = {
+            **kernel.options,
             "min_samples_leaf": self.min_samples_leaf,
             "max_features": self.max_features,
         }
-        options = {**kernel.options, **chosen}
         return replace_stages(replace(kernel, options=options), STAGES[self.name])
 
     def text(self, n_features: int) -> str:
@@ -78,32 +79,10 @@ def list_candidates(
 ) -> list[Candidate]:
     """List learners to choose from, those with the least bias first.
 
-    Parameters
-    ----------
-    kernel : TreeKernel
-        Grows plain trees.
-    n_rows : int
-        Rows of a subsample.
-    given : collection of str
-        Names of options that the user has set; these are not chosen.
-
-    Notes
-    -----
-    Small leaves come before large ones; among equal leaves, few columns tried at a
-    split before all of them; and then more stages before fewer. Last come a linear
+    Options of `kernel`, which grows plain trees, that the user has `given` are not
+    chosen. Small leaves come before large ones; among equal leaves, few columns tried
+    at a split before all of them; and then more stages before fewer. Last come a linear
     trend and a mean, without any tree.
-
-    Examples
-    --------
-    >>> X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
-    >>> from vstatkit.kernels.tree import tree_kernel
-    >>> how = {"n_classes": None, "weights": None, "options": {}}
-    >>> kernel = tree_kernel("forest", X, y, **how)
-    >>> listed = list_candidates(kernel, 100)
-    >>> len(listed), listed[0]
-    (34, Candidate(name='both', min_samples_leaf=1, max_features=1, splits=True))
-    >>> [candidate.min_samples_leaf for candidate in listed[::8]]
-    [1, 5, 10, 20, 6]
     """
     n_tried, p = int(kernel.options["max_features"]), kernel.n_features
     features = [n_tried] if "max_features" in given else sorted({n_tried, p})
@@ -113,25 +92,19 @@ def list_candidates(
         middle, large = round(float(np.sqrt(n_rows))), n_rows // MOST_LEAVES
         least = max(SMALL_LEAVES)
         leaves = sorted({*SMALL_LEAVES, max(least, middle), max(least, large)})
-    names = [name for name, stages in STAGES.items() if allows_stages(kernel, stages)]
+    # Stages are fitted to what others leave, by least squares; a trend needs numbers.
+    squared = kernel.options["loss"] == LOSSES["squared_error"]
+    names = [
+        name
+        for name, stages in STAGES.items()
+        if (squared or not any(stages)) and (kernel.levels is None or not stages.trend)
+    ]
     listed = [
         Candidate(name, leaf, tried)
-        for leaf in leaves
-        for tried in features
-        for name in names
+        for leaf, tried, name in itertools.product(leaves, features, names)
     ]
     whole = [name for name in names if free and not STAGES[name].boost]
     return listed + [Candidate(name, len(kernel.y), n_tried, False) for name in whole]
-
-
-def allows_stages(kernel: TreeKernel, stages: Stages) -> bool:
-    """Whether learners of a kernel of trees may have these stages; see `with_stages`.
-
-    Stages are fitted to what others leave, by least squares; a trend needs numbers.
-    """
-    squared = kernel.options["loss"] == LOSSES["squared_error"]
-    numbers = kernel.levels is None
-    return (squared or not any(stages)) and (numbers or not stages.trend)
 
 
 def with_larger_k(design: SubsampleDesign) -> SubsampleDesign:
@@ -180,19 +153,8 @@ def centre_values(
 ) -> CentredEvaluation:
     r"""Shift the values of learners so that their mean is that of a stacked ensemble.
 
-    Parameters
-    ----------
-    task : Task
-        The task that was evaluated, with its final design.
-    stack : Stack or None
-        Kernels of the stacked ensemble, which has as many learners on the same
-        subsamples; None to shift nothing.
-    evaluation : Evaluation
-        Values of the ensemble's own learners.
-    n_query : int or None
-        Leading values that are not differences.
-    n_jobs, progress
-        See `evaluate`.
+    The stacked ensemble has as many learners, on the same subsamples; without a
+    `stack` nothing is shifted. The first `n_query` values are not differences.
 
     Notes
     -----
@@ -222,11 +184,10 @@ def centre_values(
     shift = others - mean
     moved = replace(evaluation, values=evaluation.values + shift, oob=other.oob)
     # Predictions need all learners, of the ensemble and of the stack.
-    complete = all(
+    budget = np.inf if task.keep_bytes is None else task.keep_bytes
+    complete = learner_bytes(other.learners) <= budget and all(
         len(grown.learners) == len(grown.values) for grown in (evaluation, *parts)
     )
-    budget = np.inf if task.keep_bytes is None else task.keep_bytes
-    complete = complete and learner_bytes(other.learners) <= budget
     learners = as_staged(other.learners, stack[0][0].n_features) if complete else []
     return CentredEvaluation(moved, learners, Centre(stack, shift, evaluation.oob))
 
@@ -235,8 +196,7 @@ def undo_centring(evaluation: Evaluation, centre: Centre | None) -> Evaluation:
     """Undo `centre_values`, up to rounding."""
     if centre is None:
         return evaluation
-    values = evaluation.values - centre.shift
-    return replace(evaluation, values=values, oob=centre.oob)
+    return replace(evaluation, values=evaluation.values - centre.shift, oob=centre.oob)
 
 
 def centre_predictor(
@@ -246,11 +206,6 @@ def centre_predictor(
     kernel = stored_kernel(replace_stages(stack[0][0], Stages(boost=True)))
     other = replace(predictor, kernel=kernel, learners=learners, coding=None)
     return replace(predictor, centre=replace(other, centre=None))
-
-
-def allows_centring(design: SubsampleDesign) -> bool:
-    """Whether all learners have equal weight, as centring requires."""
-    return not design.complete
 
 
 TARGETS = ("mean", "truth")  # estimands that intervals may cover
@@ -308,10 +263,8 @@ class Choice:
     @property
     def least_errors(self) -> dict[str, float]:
         """Errors of the choice, and the smallest error of each kind of stages."""
-        least = {
-            "estimates": self.stack_error,
-            "standard errors": self.errors[self.candidate],
-        }
+        own_error = self.errors[self.candidate]
+        least = {"estimates": self.stack_error, "standard errors": own_error}
         for candidate, error in self.errors.items():
             least[candidate.name] = min(error, least.get(candidate.name, np.inf))
         return least
@@ -337,16 +290,7 @@ def choose_if_truth(
 ) -> Choice | None:
     """Choose a learner if the target is E[y|x]; see `choose_learner`.
 
-    Parameters
-    ----------
-    target : str
-        One of `TARGETS`.
-    kernel : kernel
-        Kernel of the fit; it must grow trees if the target is E[y|x].
-    options : mapping
-        Options of the kernel that the user has set.
-    *drawn, **work
-        Design and `unit_of_row`; `n_jobs` and `progress`.
+    The `options` of the kernel are those that the user has set.
     """
     if target not in TARGETS:
         names = " or ".join(map(repr, TARGETS))
@@ -379,20 +323,8 @@ def choose_learner(
 ) -> Choice:
     """Choose the learners by the out-of-bag error of pilot ensembles.
 
-    Parameters
-    ----------
-    kernel : TreeKernel
-        Grows plain trees.
-    given : collection of str
-        Names of options that the user has set; these are not chosen.
-    design : SubsampleDesign
-        Subsamples of the pilots are independent, of its size, from its seed.
-    unit_of_row : ndarray of shape (n_rows,) or None
-        Unit of every row where units are clusters.
-    n_jobs : int or None
-        Workers.
-    progress : bool or None
-        Whether to show a progress bar; see `evaluate`.
+    The `kernel` grows plain trees, on independent subsamples of the size and from the
+    seed of the `design`. Options that the user has `given` are not chosen.
 
     Notes
     -----
@@ -417,7 +349,7 @@ def choose_learner(
         candidate for candidate, loss in losses.items() if loss.as_good_as(best)
     )
     shares, error = {least_biased: 1.0}, losses[least_biased].mean
-    if allows_centring(design):
+    if not design.complete:  # centring requires learners of equal weight
         shares, error = _stack_candidates(losses)
     errors = {candidate: _root(kernel, loss.mean) for candidate, loss in losses.items()}
     stack = tuple(
@@ -479,18 +411,6 @@ def _stack_candidates(
     return {candidate: share for candidate, share in shares if share > 0}, error
 
 
-def pilot_size(n: int) -> int:
-    """Count the learners of a pilot ensemble for n units.
-
-    Examples
-    --------
-    >>> pilot_size(200), pilot_size(2000), pilot_size(20_000)
-    (100, 50, 25)
-    """
-    fewest, most = PILOT_B
-    return int(np.clip(round(most * np.sqrt(PILOT_UNITS / n)), fewest, most))
-
-
 def _losses(
     kernel: TreeKernel,
     design: SubsampleDesign,
@@ -499,14 +419,13 @@ def _losses(
 ) -> "_Losses":
     """Out-of-bag residuals of standardised rows, in two pilot ensembles."""
     pilot = IidDesign(design.n, design.k, design.replace, design.seed)
-    nowhere, B = np.empty((0, kernel.n_features)), pilot_size(design.n)
+    B = int(np.clip(round(PILOT_B[1] * np.sqrt(PILOT_UNITS / design.n)), *PILOT_B))
+    nowhere = np.empty((0, kernel.n_features))
     task = Task(kernel, pilot, nowhere, unit_of_row, keep=False)
     r, s = (
-        evaluate(task, start, start + B, n_jobs=n_jobs, progress=False).oob
-        for start in (0, B)
+        cast("OutOfBag", evaluate(task, b, b + B, n_jobs=n_jobs, progress=False).oob)
+        for b in (0, B)
     )
-    assert r is not None  # the task asks for them
-    assert s is not None
     first, second = _residuals(kernel, r), _residuals(kernel, s)
     known = np.isfinite(first * second)
     if not known.any():
@@ -516,9 +435,7 @@ def _losses(
         )
     rows = np.arange(len(kernel.y)) if r.rows is None else r.rows
     units = rows if unit_of_row is None else unit_of_row[rows]
-    if kernel.weights is None:
-        return _Losses(first[known], second[known], units[known])
-    weights = kernel.weights[rows]
+    weights = np.ones(rows.size) if kernel.weights is None else kernel.weights[rows]
     known &= weights > 0
     # Of residuals with the roots of weights, products are weighted errors.
     roots = np.sqrt(weights[known] / weights[known].mean())
@@ -534,18 +451,7 @@ def _residuals(kernel: TreeKernel, oob: OutOfBag) -> Floats:
 def smooth_bias(
     task: Task, oob: OutOfBag, at: Floats, n_jobs: int | None = None
 ) -> Estimates:
-    """Estimate an ensemble's bias at points from its out-of-bag residuals.
-
-    Parameters
-    ----------
-    task : Task
-        What was evaluated, by a kernel of trees.
-    oob : OutOfBag
-        Out-of-bag sums.
-    at : ndarray of shape (q, p)
-        Points.
-    n_jobs : int, optional
-        Workers.
+    """Estimate an ensemble's bias at points, shape (q, p), from out-of-bag residuals.
 
     Notes
     -----
@@ -562,23 +468,17 @@ def smooth_bias(
     if task.unit_of_row is not None:
         units, unit_of_row = np.unique(task.unit_of_row[rows], return_inverse=True)
         n = units.size
-    options = {"min_samples_leaf": SMOOTHER_LEAF}
     smoother = tree_kernel(
         "forest",
         kernel.X[rows],
         bias[known],
         n_classes=None,
         weights=None if kernel.weights is None else kernel.weights[rows],
-        options=options,
+        options={"min_samples_leaf": SMOOTHER_LEAF},
         levels=kernel.levels,
     )
     seed = int(learner_keys(design.seed, 0, 1, Purpose.OUT_OF_BAG)[0])
     drawn = IidDesign(n, min(design.k, n), design.replace, seed)
-    values = evaluate(
-        Task(smoother, drawn, at, unit_of_row, keep=False, oob=False),
-        0,
-        SMOOTHER_B,
-        n_jobs=n_jobs,
-        progress=False,
-    ).values
+    smoothing = Task(smoother, drawn, at, unit_of_row, keep=False, oob=False)
+    values = evaluate(smoothing, 0, SMOOTHER_B, n_jobs=n_jobs, progress=False).values
     return estimate(drawn, values, resolve_for_design("auto", drawn, kind_of(smoother)))

@@ -4,15 +4,16 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 import numpy as np
 import pandas as pd
 from scipy import linalg, optimize, stats
 
-from vstatkit._typing import Bools, Floats, Ints
+from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.formula.input_checks import is_number
+from vstatkit.kernels.base import OutOfBag
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.native._engine import MOST_LEVELS
 from vstatkit.sampling.design import IidDesign
@@ -23,9 +24,9 @@ SHARE = 0.632  # share of the rows in the subsample of each of them, without rep
 LEAF = 5  # least number of rows in a leaf
 FEW_VALUES = 10  # most distinct values of a number that is treated as a category
 MOST_TERMS = 500  # most columns of the ridge regression with products
-# Its penalties, in units of its largest squared singular value.
+# Penalties of ridge regressions, in units of the largest squared singular value.
 PENALTIES = np.logspace(-8, 1, 28)
-# Most degrees of freedom of such a regression, divided by the number of rows.
+# Most degrees of freedom of a ridge regression, divided by the number of rows.
 MOST_FREEDOM = 0.5
 # Lengths of the kernels of smoothers, in units of the spread of a predictor.
 LENGTHS = (0.3, 0.6, 1.2)
@@ -73,14 +74,9 @@ class ConditionalModel:
             copy[order] = values
             return pd.Series(copy, self.column.index)
         place = stats.norm.cdf(residual)[:, None]
-        codes = (place > self.cumulative_shares[:, :-1]).sum(axis=1)
+        codes = (place > self.centre.cumsum(axis=1)[:, :-1]).sum(axis=1)
         labels = self.levels.take(codes)
         return pd.Series(labels, self.column.index).astype(self.column.dtype)
-
-    @cached_property
-    def cumulative_shares(self) -> Floats:
-        """Cumulative shares of the levels."""
-        return np.asarray(self.centre.cumsum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -92,6 +88,17 @@ class OtherPredictors:
     unit_of_row: Ints | None = None  # (n,): cluster of every row
     n_jobs: int | None = None  # workers
 
+    @property
+    def coded(self) -> Iterator[tuple[Floats, int | None]]:
+        """Numbers, and codes of categories with the number of their levels."""
+        for _, column in self.frame.items():
+            if is_number(column):
+                yield column.to_numpy(dtype=np.float64, na_value=np.nan), None
+                continue
+            levels = _levels_by_rows(column)
+            codes = levels.get_indexer(pd.Index(column)).astype(np.float64)
+            yield np.where(codes < 0, np.nan, codes), len(levels)
+
     @cached_property
     def table(self) -> Floats:
         """Numbers and indicators of levels, missing values at the median.
@@ -99,14 +106,12 @@ class OtherPredictors:
         Factors of two levels have one indicator, others one for every level.
         """
         columns = []
-        for column in (self.frame[name] for name in self.frame.columns):
-            if is_number(column):
-                columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        for values, n_levels in self.coded:
+            if n_levels is None:
+                columns.append(values)
                 continue
-            levels = _levels_by_rows(column)
-            codes = levels.get_indexer(pd.Index(column))
-            coded = range(1 if len(levels) == 2 else 0, len(levels))
-            columns += [(codes == code).astype(np.float64) for code in coded]
+            codes = range(1 if n_levels == 2 else 0, n_levels)
+            columns += [(values == code).astype(np.float64) for code in codes]
         if not columns:
             return np.empty((len(self.frame), 0))
         W = np.column_stack(columns)
@@ -148,14 +153,7 @@ def fit_conditional_model(
 ) -> ConditionalModel:
     """Predict a predictor from the others, each row by fits that have not seen it.
 
-    Parameters
-    ----------
-    column : Series of length n
-        The predictor, no value missing.
-    others : Others
-        What it is predicted from.
-    rng : Generator
-        Draws the trees' seed, and the scores of levels.
+    Values of the `column` must not be missing.
 
     Notes
     -----
@@ -241,19 +239,16 @@ def _guesses(
     if curves.shape[1] + p * (p - 1) // 2 <= MOST_TERMS:  # else they fill the memory
         ridge = Ridge.of(_standardise(np.column_stack([curves, _products(W)])))
         fits.append(ridge.left_out(x, unit_of_row)[0].mean)
-    smooth = [_smooth(x, others, degree) for degree in DEGREES]
+    smooth = []  # of every degree the length of the kernel that predicts best
+    for degree in DEGREES:
+        by_length = (
+            smoother.left_out(x, unit_of_row, STEPS_BELOW)
+            for smoother in others.smoothers(degree)
+        )
+        smooth.append(min(by_length, key=lambda fit: fit[1])[0])
     guesses = [*fits, *(fit.mean for fit in smooth)]
     guesses.append(np.where(np.isnan(seen), x.mean(), seen))
     return guesses, smooth[0].leverage
-
-
-def _smooth(x: Floats, others: OtherPredictors, degree: int) -> LeaveOneOut:
-    """Predict by the smoother of one degree whose length predicts best."""
-    fits = (
-        smoother.left_out(x, others.unit_of_row, STEPS_BELOW)
-        for smoother in others.smoothers(degree)
-    )
-    return min(fits, key=lambda fit: fit[1])[0]
 
 
 def _standardise(W: Floats) -> Floats:
@@ -289,18 +284,10 @@ def _least_squares(x: Floats, W: Floats, unit_of_row: Ints | None) -> Floats:
 
 @dataclass(frozen=True)
 class Ridge:
-    """A ridge regression, ready for any response.
+    """A ridge regression, ready for any response."""
 
-    Attributes
-    ----------
-    left : ndarray of shape (n, d)
-        Left singular vectors of its centred columns.
-    squares : ndarray of shape (d,)
-        Squared singular values.
-    """
-
-    left: Floats
-    squares: Floats
+    left: Floats  # (n, d): left singular vectors of its centred columns
+    squares: Floats  # (d,): squared singular values
 
     @classmethod
     def of(cls, table: Floats) -> "Ridge":
@@ -313,23 +300,10 @@ class Ridge:
     def left_out(
         self, x: Floats, unit_of_row: Ints | None, below: int = 0
     ) -> tuple[LeaveOneOut, float]:
-        """Predict every value by the other rows, or clusters.
+        """Predict every value by the other rows, or clusters; add the sum of squares.
 
-        Parameters
-        ----------
-        x : ndarray of shape (n,)
-            What is predicted.
-        unit_of_row : ndarray of shape (n,) or None
-            Cluster of every row.
-        below : int
-            Steps by which the penalty is smaller than the one that predicts best.
-
-        Returns
-        -------
-        prediction : LeaveOneOut
-            Predictions.
-        loss : float
-            Sum of squared errors at the penalty that predicts best, row by row.
+        The penalty is `below` steps smaller than the one that predicts best, row by
+        row. The sum is that of the squared errors at the best penalty.
         """
         if not len(self.squares):
             centre = np.full(len(x), x.mean())
@@ -377,15 +351,6 @@ def _errors(x: Floats, left: Floats, share: Floats, unit_of_row: Ints | None) ->
 
 def _smoother(W: Floats, length: float, degree: int) -> Ridge:
     r"""Make a kernel ridge regression of numbers and indicators.
-
-    Parameters
-    ----------
-    W : ndarray of shape (n, p)
-        Columns.
-    length : float
-        Length of the kernel.
-    degree : int
-        Power of the kernel.
 
     Notes
     -----
@@ -436,18 +401,16 @@ def _shares(
     seen = _out_of_bag(codes.astype(np.float64), n_levels, others, rng)
     if n_levels == 2:
         seen = np.column_stack([1 - seen, seen])
-    tried = [np.where(np.isnan(seen), plain, seen)]
+    predicted = [np.where(np.isnan(seen), plain, seen)]
     if n_levels <= MOST_SMOOTHED:
-        tried.append(_smooth_shares(codes, n_levels, others, rng))
-    candidates = []
-    for shares in tried:
+        predicted.append(_smooth_shares(codes, n_levels, others, rng))
+    likelihoods = np.empty((len(predicted), len(WEIGHTS)))
+    for row, shares in zip(likelihoods, predicted, strict=True):
         share, base = shares[np.arange(len(codes)), codes], overall[codes]
         with np.errstate(divide="ignore"):
-            likely = [np.log(w * share + (1 - w) * base).sum() for w in WEIGHTS]
-        best = int(np.argmax(likely))
-        candidates.append((likely[best], WEIGHTS[best] * shares))
-    best = int(np.argmax([likely for likely, _ in candidates]))
-    mixed = candidates[best][1]
+            row[:] = [np.log(w * share + (1 - w) * base).sum() for w in WEIGHTS]
+    kind, weight = np.unravel_index(np.argmax(likelihoods), likelihoods.shape)
+    mixed = WEIGHTS[weight] * predicted[kind]
     return np.asarray(mixed + (1 - mixed.sum(axis=1, keepdims=True)) * plain)
 
 
@@ -471,20 +434,18 @@ def _out_of_bag(
     y: Floats, n_classes: int | None, others: OtherPredictors, rng: np.random.Generator
 ) -> Floats:
     """Predict by trees that have not seen the row (nor its cluster)."""
-    W, levels = _code_columns(others.frame)
-    unit_of_row = others.unit_of_row
-    options: dict[str, Any] = {
-        "max_features": -(-W.shape[1] // 2),
-        "min_samples_leaf": LEAF,
-    }
+    columns, sizes = zip(*others.coded, strict=True)
+    W, unit_of_row = np.column_stack(columns), others.unit_of_row
+    # Whole factors, unless they have too many levels or are indicators.
+    levels = [size if size and 2 < size <= MOST_LEVELS else 0 for size in sizes]
     kernel = tree_kernel(
         "forest",
         W,
         y,
         n_classes=n_classes,
         weights=None,
-        options=options,
-        levels=levels,
+        options={"max_features": -(-W.shape[1] // 2), "min_samples_leaf": LEAF},
+        levels=tuple(levels) if any(levels) else None,
     )
     units = len(y) if unit_of_row is None else int(unit_of_row.max()) + 1
     k = int(np.clip(SHARE * units, 1, units - 1))
@@ -492,26 +453,7 @@ def _out_of_bag(
     at = np.empty((0, W.shape[1]))
     task = Task(kernel, design, at, unit_of_row, keep=False, most_oob=None)
     oob = evaluate(task, 0, TREES, n_jobs=others.n_jobs, progress=False).oob
-    assert oob is not None
-    return oob.mean
-
-
-def _code_columns(others: pd.DataFrame) -> tuple[Floats, tuple[int, ...] | None]:
-    """Code categories by numbers, whole factors where these are not too many."""
-    columns, levels = [], []
-    for name in others.columns:
-        column = others[name]
-        if is_number(column):
-            columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
-            levels.append(0)
-            continue
-        known = _levels_by_rows(column)
-        codes = known.get_indexer(pd.Index(column)).astype(np.float64)
-        columns.append(np.where(codes < 0, np.nan, codes))
-        many = len(known)
-        levels.append(many if 2 < many <= MOST_LEVELS else 0)
-    factor_levels = tuple(levels) if any(levels) else None
-    return np.column_stack(columns), factor_levels
+    return cast("OutOfBag", oob).mean
 
 
 How = Literal["conditional", "permute"]  # how a predictor is replaced
@@ -538,111 +480,57 @@ class Copier:
         number: int,
         others: OtherPredictors | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """Yield the data, time after time, with other values of some predictors.
+        """Yield the data, `number` times, with other values of some predictors.
 
-        Parameters
-        ----------
-        names : sequence of str
-            Predictors that are replaced, together.
-        how : {"conditional", "permute"}
-            "conditional": its prediction from the other predictors plus the residual of
-            another row. "permute": its value in another row.
-        number : int
-            How many copies.
-        others : Others, optional
-            All other predictors, so that their smoothers are reused.
+        If `how` is "conditional", a value is its prediction from the other predictors
+        plus the residual of another row; if it is "permute", it is the value of another
+        row. `others` are all other predictors, given so that their smoothers are
+        reused.
 
-        Notes
-        -----
         Several predictors are taken from the same row, so that they stay related to
         each other. Where rows come in clusters, the clusters' means and the rows'
-        deviations from them change places separately, and a predictor that is
-        constant within clusters stays so. Rows where a value is missing keep theirs.
+        deviations from them change places separately, and a predictor that is constant
+        within clusters stays so. Rows where a value is missing keep theirs.
         """
         check_how(how)
         names = list(names)
         live = self.frame[names].notna().all(axis=1).to_numpy()
         key = zlib.crc32("\0".join([how, *names]).encode())
         rng = stream(self.seed, key, Purpose.COPY)
-        if others is None or how != "conditional":
-            others = self.others(names)
-        known = self._fit_models(names, how, live, others, rng)
-        for _ in range(number):
-            yield self.frame.assign(**known.draw(self.frame, live, rng))
-
-    def _fit_models(
-        self,
-        names: list[str],
-        how: How,
-        live: Bools,
-        others: OtherPredictors,
-        rng: np.random.Generator,
-    ) -> "_ConditionalModels":
-        frame = self.frame[live]
-        unit_of_row = None if self.unit_of_row is None else self.unit_of_row[live]
-        spread = None
-        if unit_of_row is not None:
+        others = self.others(names) if others is None else others
+        frame, unit_of_row, cluster = self.frame[live], None, None
+        if self.unit_of_row is not None:
             # Clusters that lost all their rows to missing values are not counted.
-            unit_of_row = np.unique(unit_of_row, return_inverse=True)[1]
-            if _constant_within(frame[names], unit_of_row):
-                frame, spread, unit_of_row = (
-                    _per_cluster(frame, unit_of_row),
-                    unit_of_row,
-                    None,
-                )
-        rest = list(others.frame.columns) if how == "conditional" else []
-        if rest != list(others.frame.columns) or spread is not None or not live.all():
+            unit_of_row = np.unique(self.unit_of_row[live], return_inverse=True)[1]
+            grouped = frame[names].groupby(unit_of_row, observed=True)
+            if grouped.nunique().to_numpy().max() <= 1:  # constant within clusters
+                frame, cluster = _per_cluster(frame, unit_of_row), unit_of_row
+                unit_of_row = None
+        if how == "permute" or cluster is not None or not live.all():
+            rest = list(others.frame.columns) if how == "conditional" else []
             others = OtherPredictors(frame[rest], unit_of_row, self.n_jobs)
-        explained = {
-            name: fit_conditional_model(frame[name], others, rng) for name in names
-        }
-        return _ConditionalModels(explained, unit_of_row, spread)
-
-
-@dataclass(frozen=True)
-class _ConditionalModels:
-    """Models of several predictors, and how their residuals are permuted."""
-
-    models: dict[str, ConditionalModel]  # the models by predictor
-    unit_of_row: Ints | None  # cluster of every row, if these matter
-    # Cluster of every row, if the predictors have one value for each
-    spread: Ints | None
-
-    def draw(
-        self, frame: pd.DataFrame, live: Bools, rng: np.random.Generator
-    ) -> dict[str, pd.Series]:
-        """Draw copies of all of them."""
-        table = np.column_stack(
-            [explained.residual for explained in self.models.values()]
-        )
-        moved = shuffle_residuals(table, self.unit_of_row, rng)
-        copies = {}
-        for (name, explained), residual in zip(
-            self.models.items(), moved.T, strict=True
-        ):
-            copy = explained.copy_with(residual)
-            if self.spread is not None:
-                copy = copy.iloc[self.spread]
-            column = frame[name].copy()
-            column[live] = copy.to_numpy() if is_number(column) else copy.array
-            copies[name] = column
-        return copies
+        models = [fit_conditional_model(frame[name], others, rng) for name in names]
+        table = np.column_stack([model.residual for model in models])
+        for _ in range(number):
+            copies = {}
+            moved = shuffle_residuals(table, unit_of_row, rng)
+            for name, model, residual in zip(names, models, moved.T, strict=True):
+                copy = model.copy_with(residual)
+                if cluster is not None:
+                    copy = copy.iloc[cluster]
+                column = self.frame[name].copy()
+                column[live] = copy.to_numpy() if is_number(column) else copy.array
+                copies[name] = column
+            yield self.frame.assign(**copies)
 
 
 def shuffle_residuals(
     residuals: Floats, unit_of_row: Ints | None, rng: np.random.Generator
 ) -> Floats:
-    """Permute the rows of residuals.
+    """Permute the rows of residuals, which have one column for each predictor.
 
-    Parameters
-    ----------
-    residuals : ndarray of shape (n, q)
-        One column for each predictor.
-    unit_of_row : ndarray of shape (n,) or None
-        Cluster of every row: clusters' means and rows' deviations from them are
-        permuted separately.
-    rng : Generator
-        Draws the order.
+    If there are clusters, their means and the rows' deviations from them are permuted
+    separately.
     """
     n = len(residuals)
     if unit_of_row is None:
@@ -653,12 +541,6 @@ def shuffle_residuals(
     away = residuals - means[unit_of_row]
     other = rng.permutation(len(sizes))
     return np.asarray(means[other][unit_of_row] + away[rng.permutation(n)])
-
-
-def _constant_within(columns: pd.DataFrame, unit_of_row: Ints) -> bool:
-    """Whether columns have one value in each cluster."""
-    values = columns.groupby(unit_of_row, observed=True).nunique()
-    return int(values.to_numpy().max()) <= 1
 
 
 def _per_cluster(frame: pd.DataFrame, unit_of_row: Ints) -> pd.DataFrame:

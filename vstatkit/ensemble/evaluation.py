@@ -43,45 +43,25 @@ ARRAY_ENTRIES = 250_000  # units that one task of an array kernel draws
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker evaluates: a kernel on the subsamples of a design.
+    """What a worker evaluates: a kernel on the subsamples of a design."""
 
-    Attributes
-    ----------
-    kernel : Kernel or BatchKernel
-        The function of a subsample.
-    design : SubsampleDesign
-        Which units each subsample holds.
-    at : ndarray of shape (q, p) or None
-        Query points of predictive kernels.
-    unit_of_row : ndarray of shape (n_rows,) or None
-        Unit of every observation when units are clusters.
-    keep : bool
-        Whether to keep the learners, to predict new data later.
-    oob : bool
-        Whether predictive kernels predict the rows that a subsample leaves out.
-    most_oob : int or None
-        Most rows that they predict, drawn at random from the seed; None for all.
-    keep_bytes : int or None
-        Most bytes of learners that are kept; None for all.
-    """
-
-    kernel: AnyKernel
-    design: SubsampleDesign
-    at: Floats | None
+    kernel: AnyKernel  # the function of a subsample
+    design: SubsampleDesign  # which units each subsample holds
+    at: Floats | None  # (q, p): query points of predictive kernels
+    # (n_rows,): unit of every observation when units are clusters
     unit_of_row: Ints | None
-    keep: bool
-    oob: bool = True
+    keep: bool  # whether to keep the learners, to predict new data later
+    oob: bool = True  # whether to predict the rows that a subsample leaves out
+    # Most rows that are predicted so, drawn at random from the seed; None for all
     most_oob: int | None = OOB_ROWS
-    keep_bytes: int | None = None
+    keep_bytes: int | None = None  # most bytes of kept learners; None for all
 
     @cached_property
     def index(self) -> UnitRows | None:
         """The rows of every unit; None if every row is its own unit."""
-        return (
-            None
-            if self.unit_of_row is None
-            else UnitRows.of(self.unit_of_row, self.design.n)
-        )
+        if self.unit_of_row is None:
+            return None
+        return UnitRows.of(self.unit_of_row, self.design.n)
 
     def keeps(self, start: int) -> bool:
         """Whether learners from number `start` on may be kept."""
@@ -139,30 +119,27 @@ def evaluate(
         Learners in one task; by default chosen by the kernel.
     progress : bool, optional
         Show a progress bar; by default on a terminal, for work over a second.
-    keeper : Keeper, optional
+    keeper : LearnerKeeper, optional
         Saves learners for another process, and has those of an earlier one.
     """
     size = _batch_size(task, stop - start) if batch_size is None else batch_size
     step = size * max(1, (stop - start) // (size * MOST_TASKS))
 
     def grow(place: int) -> Batches:
-        edges = range(place, stop, step)
         return in_parallel(
             _evaluate_range,
-            ((first, min(first + step, stop), size) for first in edges),
+            ((j, min(j + step, stop), size) for j in range(place, stop, step)),
             n_jobs=n_jobs,
             shared=(task,),
             lasting=(task.kernel,),
         )
 
-    parts = (
-        grow(start)
-        if keeper is None
-        else keeper.stream_learners(task, start, stop, grow)
-    )
-    values = np.empty((0, 0))
+    if keeper is None:
+        parts = grow(start)
+    else:
+        parts = keeper.stream_learners(task, start, stop, grow)
+    values, done = np.empty((0, 0)), 0
     collected = Collector(task.keep_bytes, task.design, start)
-    done = 0
     oob = _empty_oob(task)
     bar = progress_bar(progress, total=stop - start, unit=" learners")
     with bar, closing(parts):
@@ -191,14 +168,12 @@ def _batch_size(task: Task, n_learners: int) -> int:
         return max(BATCH_SIZE, ARRAY_ENTRIES // task.design.k)
     if not isinstance(task.kernel, BatchKernel):
         return BATCH_SIZE
-    n = len(task.kernel.X)
+    n, share = len(task.kernel.X), n_learners // BATCH_TASKS
     bound = max(1, BATCH_ENTRIES // n)
     if n > OOB_ROWS and isinstance(task.kernel, DrawnKernel):
         # Learners take milliseconds, and only the rows that they draw are held.
-        bound = max(
-            bound, min(BATCH_ENTRIES // task.design.k, n_learners // BATCH_TASKS)
-        )
-    return min(max(n_learners // BATCH_TASKS, BATCH_SIZE), bound)
+        bound = max(bound, min(BATCH_ENTRIES // task.design.k, share))
+    return min(max(share, BATCH_SIZE), bound)
 
 
 def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evaluation:
@@ -208,15 +183,13 @@ def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evalu
     weights = design.weights(start, stop)
     if weights is None:
         return _grow_drawn(task, kernel, drawn, keys)
-    ones = [
-        _grow_drawn(task, kernel, replace(drawn, counts=drawn.counts[[j]]), keys[[j]])
-        for j in range(stop - start)
-    ]
-    weighed = [
-        replace(part, oob=None if part.oob is None else part.oob.times_weight(weight))
-        for part, weight in zip(ones, weights, strict=True)
-    ]
-    return functools.reduce(operator.add, weighed)
+    parts = []
+    for j, weight in enumerate(weights):
+        single = replace(drawn, counts=drawn.counts[[j]])
+        part = _grow_drawn(task, kernel, single, keys[[j]])
+        oob = None if part.oob is None else part.oob.times_weight(weight)
+        parts.append(replace(part, oob=oob))
+    return functools.reduce(operator.add, parts)
 
 
 def _grow_drawn(
@@ -241,10 +214,8 @@ def _evaluate_arrays(
         values = kernel.values(task.design.members(start, stop))
     else:
         # Clusters differ in size, and so do subsamples of them.
-        draws = _row_draws(task, start, stop)
-        values = np.concatenate(
-            [kernel.values(draw.repeated_rows[None]) for draw in draws]
-        )
+        rows = (draw.repeated_rows[None] for draw in _row_draws(task, start, stop))
+        values = np.concatenate([*map(kernel.values, rows)])
     for b, value in enumerate(values, start):
         _check_value(b, value)
     return Evaluation(values, [], None)
@@ -264,8 +235,7 @@ def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
     if isinstance(task.kernel, ArrayKernel):
         return _evaluate_arrays(task, task.kernel, start, stop)
     kernel = task.kernel
-    values, learners = [], []
-    oob = _empty_oob(task)
+    values, learners, oob = [], [], _empty_oob(task)
     weights = task.design.weights(start, stop)
     for b, drawn in enumerate(_row_draws(task, start, stop), start):
         go_on()
@@ -333,50 +303,8 @@ def _check_value(b: int, value: Floats) -> None:
         )
 
 
-class LazyLearner:
-    """A learner that is refitted at its first use, and then held.
-
-    It was fitted in another process and cannot be written to a file. Its subsample
-    and its random stream are known, so that refitting gives the same learner.
-
-    Parameters
-    ----------
-    task : Task
-        What is evaluated.
-    number : int
-        Which of the learners it is.
-    """
-
-    def __init__(self, task: Task, number: int) -> None:
-        self._task = task
-        self._number = number
-        self._learner: Any = None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it takes."""
-        return 0
-
-    def fit(self) -> Any:
-        """Fit the learner, unless that has been done."""
-        if self._learner is None:
-            self._learner = fit_learner(self._task, self._number)
-        return self._learner
-
-    def __reduce__(self) -> tuple[Any, tuple[Any]]:
-        return _itself, (self.fit(),)  # a pickle holds the learner, not the data
-
-
-class TransientLearner:
-    """A learner that was not kept: it is refitted for every use, and discarded.
-
-    Parameters
-    ----------
-    task : Task
-        What is evaluated.
-    number : int
-        Which of the learners it is.
-    """
+class _AbsentLearner:
+    """A learner that is refitted, from its subsample and its random stream."""
 
     def __init__(self, task: Task, number: int) -> None:
         self._task = task
@@ -387,11 +315,33 @@ class TransientLearner:
         return fit_learner(self._task, self._number)
 
 
+class TransientLearner(_AbsentLearner):
+    """A learner that was not kept: it is refitted for every use, and discarded."""
+
+
+class LazyLearner(_AbsentLearner):
+    """A learner that is refitted at its first use, and then held.
+
+    It was fitted in another process and cannot be written to a file.
+    """
+
+    nbytes = 0  # bytes that it takes
+    _learner: Any = None
+
+    def fit(self) -> Any:
+        """Fit the learner, unless that has been done."""
+        if self._learner is None:
+            self._learner = super().fit()
+        return self._learner
+
+    def __reduce__(self) -> tuple[Any, tuple[Any]]:
+        return _itself, (self.fit(),)  # a pickle holds the learner, not the data
+
+
 def _itself(learner: Any) -> Any:
     return learner
 
 
 def materialise(learner: Any) -> Any:
     """Return a learner that predicts, refitting it if necessary."""
-    absent = isinstance(learner, LazyLearner | TransientLearner)
-    return learner.fit() if absent else learner
+    return learner.fit() if isinstance(learner, _AbsentLearner) else learner

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -48,17 +48,10 @@ class StoppingRule:
     method: str  # variance estimator whose Monte Carlo error is estimated
     tolerance: Tolerance  # tolerance of the standard errors
     max_B: int  # number of learners at which growth stops in any case
-    first_B: int = FIRST_B  # learners grown before the error is first estimated
     # Leading values that are estimates; the others are effects, which must meet the
     # tolerance too. None if all are estimates.
     n_query: int | None = None
     kind: KernelKind = KernelKind.UNKNOWN  # how the kernel depends on its observations
-
-    def orders(self, design: SubsampleDesign) -> HigherOrders | None:
-        """Return the expected Hoeffding correction, if the estimator needs it."""
-        if not ESTIMATORS[self.method].beyond:
-            return None
-        return expected_orders(design, self.kind)
 
 
 def grow(
@@ -72,7 +65,6 @@ def grow(
     atol: float | None = None,
     start: Evaluation | None = None,
     n_jobs: int | None = None,
-    batch_size: int | None = None,
     progress: bool | None = None,
     keeper: LearnerKeeper | None = None,
 ) -> tuple[SubsampleDesign, Evaluation]:
@@ -98,7 +90,7 @@ def grow(
         Absolute tolerance of "auto"; see `tolerance_of`.
     start : Evaluation, optional
         The first learners, evaluated earlier.
-    n_jobs, batch_size, progress, keeper
+    n_jobs, progress, keeper
         See `evaluate`.
 
     Returns
@@ -108,61 +100,32 @@ def grow(
         query points, then the differences behind the effects.
     """
     design = task.design
-    run = make_runner(
-        task,
-        n_query,
-        n_jobs=n_jobs,
-        batch_size=batch_size,
-        progress=progress,
-        keeper=keeper,
-    )
+    run = make_runner(task, n_query, n_jobs=n_jobs, progress=progress, keeper=keeper)
     if isinstance(design, CompleteDesign):
         return design, run(0, design.n_subsamples)
     if isinstance(B, int):
-        return design.with_size(B), _extend(start, run, B)
-    limit = value_limit(task.kernel)
+        evaluation = run(0, B) if start is None else start + run(len(start.values), B)
+        return design.with_size(B), evaluation
     check_growth(tol, max_B, atol)
+    limit, share = value_limit(task.kernel), scale_share(task.kernel)
     replicates = isinstance(design, ShardsDesign)
-    share = scale_share(task.kernel)
     tolerance = tolerance_of(tol, atol, limit, share=share, replicates=replicates)
-    rule = StoppingRule(
-        method, tolerance, max_B, n_query=n_query, kind=kind_of(task.kernel)
-    )
+    rule = StoppingRule(method, tolerance, max_B, n_query, kind_of(task.kernel))
     evaluation, last = grow_enough(run, design, rule, limit, start)
     if tolerance.excess(last) > 1 and not replicates:  # these are valid at any size
         _warn_of_error(last, tolerance, max_B)
     return design.with_size(len(evaluation.values)), evaluation
 
 
-def make_runner(
-    task: Task,
-    n_query: int | None,
-    *,
-    n_jobs: int | None = None,
-    batch_size: int | None = None,
-    progress: bool | None = None,
-    keeper: LearnerKeeper | None = None,
-) -> Run:
-    """Return the function that evaluates a range of learners."""
+def make_runner(task: Task, n_query: int | None, **options: Any) -> Run:
+    """Return the function that evaluates a range of learners; see `evaluate`."""
 
     def run(start: int, stop: int) -> Evaluation:
         sized = task.design if task.design.complete else task.design.with_size(stop)
-        part = evaluate(
-            replace(task, design=sized),
-            start,
-            stop,
-            n_jobs=n_jobs,
-            batch_size=batch_size,
-            progress=progress,
-            keeper=keeper,
-        )
+        part = evaluate(replace(task, design=sized), start, stop, **options)
         return part.with_moves(n_query)
 
     return run
-
-
-def _extend(start: Evaluation | None, run: Run, B: int) -> Evaluation:
-    return run(0, B) if start is None else start + run(len(start.values), B)
 
 
 def grow_enough(
@@ -174,54 +137,37 @@ def grow_enough(
 ) -> tuple[Evaluation, Estimates]:
     """Grow until the tolerance is met, or as many learners as the rule allows.
 
-    Parameters
-    ----------
-    run : callable
-        Evaluates a range of learners.
-    design : SubsampleDesign
-        The design that they are drawn by.
-    rule : Rule
-        When to stop.
-    limit : float or None
-        Largest standard deviation that an estimate can have.
-    start : Evaluation, optional
-        The first learners, evaluated earlier.
+    `run` evaluates a range of learners, `limit` is the largest standard deviation that
+    an estimate can have, and `start` has the first learners if there are some.
 
-    Returns
-    -------
-    evaluation, estimates
-        The learners, and the estimates from them.
-
-    Notes
-    -----
     The estimates must meet a tightened tolerance (see `Tolerance.tighten`), and the
     effects, which are many, the tolerance itself.
     """
     if start is None:
-        start = run(0, design.round_size(rule.first_B, at_most=rule.max_B))
-    evaluation = start
-    orders, split = rule.orders(design), rule.n_query
-    watched = [(rule.tolerance.tighten(), slice(split), limit)]
+        start = run(0, design.round_size(FIRST_B, at_most=rule.max_B))
+    evaluation, split = start, rule.n_query
+    beyond = ESTIMATORS[rule.method].beyond
+    orders = expected_orders(design, rule.kind) if beyond else None
+    most = np.inf if limit is None else limit
+    monitor = _ErrorMonitor(rule.method, most, orders)
+    watched = [(monitor, rule.tolerance.tighten(), slice(split))]
     if split is not None and start.values.shape[1] > split:
-        of_two = None if limit is None else 2 * limit  # of a difference
-        watched.append((rule.tolerance, slice(split, None), of_two))
-    monitors = [_ErrorMonitor(rule.method, most, orders) for _, _, most in watched]
+        monitor = _ErrorMonitor(rule.method, 2 * most, orders)  # of a difference
+        watched.append((monitor, rule.tolerance, slice(split, None)))
     while True:
         size = len(evaluation.values)
-        needed = 0.0
-        current = []
-        for monitor, (tolerance, part, _) in zip(monitors, watched, strict=True):
+        needed, current = 0.0, []
+        for monitor, tolerance, part in watched:
             latest = monitor.update(design.with_size(size), evaluation.values[:, part])
             current.append(latest)
             if tolerance.excess(latest) > 1:
                 needed = max(needed, float(tolerance.learners_needed(latest).max()))
-        estimates = current[0]
-        if needed == 0:
-            return evaluation, estimates
-        wanted = _next_size(size, needed)
-        target = design.round_size(wanted, at_most=rule.max_B)
-        if target <= size:
-            return evaluation, estimates
+        # Slightly beyond the estimated need, in whole batches.
+        wanted = float(np.clip(1.05 * needed, 1.2 * size, LARGEST_STEP * size))
+        batches = int(np.ceil(wanted / BATCH_SIZE))
+        target = design.round_size(batches * BATCH_SIZE, at_most=rule.max_B)
+        if needed == 0 or target <= size:
+            return evaluation, current[0]
         evaluation = evaluation + run(size, target)
 
 
@@ -252,21 +198,11 @@ def check_growth(tol: float, max_B: int, atol: float | None = None) -> None:
         raise ValueError(f"`max_B` must be at least 2; got {max_B}.")
 
 
-def _next_size(size: int, needed: float) -> int:
-    """Grow slightly beyond the estimated need, in whole batches."""
-    target = float(np.clip(1.05 * needed, 1.2 * size, LARGEST_STEP * size))
-    return int(np.ceil(target / BATCH_SIZE)) * BATCH_SIZE
-
-
 class _ErrorMonitor:
     """Estimate the Monte Carlo error repeatedly; sums are extended, not recomputed."""
 
-    def __init__(
-        self, method: str, limit: float | None, orders: HigherOrders | None
-    ) -> None:
-        self._method = method
-        self._orders = orders
-        self._limit = np.inf if limit is None else limit
+    def __init__(self, method: str, limit: float, orders: HigherOrders | None) -> None:
+        self._method, self._limit, self._orders = method, limit, orders
         self._sums: EnsembleSums | None = None
         self._seen = 0
         self._unit = np.ones(0)
@@ -280,13 +216,8 @@ class _ErrorMonitor:
             self._sums, self._seen = None, 0
             self._unit, self._flat = value_units(values), flat
         components = self._components(design, values / self._unit)
-        return stabilise(
-            values.mean(axis=0),
-            components,
-            float(len(values)),
-            unit=self._unit,
-            limit=self._limit,
-        )
+        size, mean = float(len(values)), values.mean(axis=0)
+        return stabilise(mean, components, size, unit=self._unit, limit=self._limit)
 
     def _components(
         self, design: SubsampleDesign, values: Floats
@@ -333,22 +264,9 @@ def grow_forest(
 ) -> Evaluation:
     """Grow trees until the Monte Carlo error of standard errors is small enough.
 
-    Parameters
-    ----------
-    task : Task
-        Trees to grow; they must be kept.
-    reference : ndarray
-        Rows from which the checked ones are taken.
-    n_outputs : int
-        Predictions of a tree at each row.
-    variance : str
-        Variance estimator, as in `fit`.
-    limit : float or None
-        Largest standard deviation that a prediction can have.
-    share : float
-        Share of it that counts for tolerances.
-    n_jobs : int or None
-        Threads.
+    The trees of the task must be kept. The checked rows are taken from the `reference`.
+    `limit` is the largest standard deviation that a prediction can have, and `share`
+    the share of it that counts for tolerances.
     """
     rows = watched_rows(reference, n_outputs)
     run = make_runner(replace(task, at=rows), None, n_jobs=n_jobs, progress=False)
@@ -397,10 +315,7 @@ def warn_if_imprecise(
 ) -> bool:
     """Warn if standard errors are imprecise, with the number of trees that suffices.
 
-    Returns
-    -------
-    bool
-        Whether there was a warning.
+    Return whether there was a warning.
     """
     if pooled_tolerance(UNSURE, limit, share).excess(found) <= 1:
         return False

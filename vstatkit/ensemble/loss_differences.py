@@ -54,21 +54,11 @@ def compare_losses(
 ) -> LossDifferences:
     r"""Compare out-of-bag losses of a fit with those with copies of a predictor.
 
-    Parameters
-    ----------
-    full : Reader
-        The fit and its predictors, one table.
-    reduced : Reader
-        The same learners, or learners of the same subsamples, with copies.
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    rows : ndarray of shape (r,)
-        Rows to predict.
-    n_classes : int or None
-        None for regression.
-    expected : ndarray of shape (n, c), optional
-        Predictions of the response from the other predictors, by fits that have not
-        seen the row; the orthogonal form is computed then.
+    The response `y` has class codes if there are classes. The fit, `full`, predicts
+    from one table; `reduced` has the same learners, or learners of the same subsamples,
+    with copies. The orthogonal form is computed if there are `expected` values:
+    predictions of the response from the other predictors, shape (n, c), by fits that
+    have not seen the row.
 
     Notes
     -----
@@ -264,13 +254,9 @@ def average_differences(
     rows = np.bincount(place, saved - mean) / r
     factor = n_known / max(n_known - 1, 1) / (1 - freedom)
     row_variance = factor * float(rows @ rows)
+    own = float(np.sqrt(row_variance))
     if not through:
-        return MeanLossDifference(
-            mean,
-            float(np.sqrt(row_variance)),
-            float(np.sqrt(row_variance)),
-            n_known - 1,
-        )
+        return MeanLossDifference(mean, own, own, n_known - 1)
     L = len(found.parts)
     by_unit = _sum_by_unit(found.parts[:, known], place) / r
     g = by_unit.sum(axis=0)
@@ -282,13 +268,8 @@ def average_differences(
     skew = 0.0
     if skewness and variance > 0:
         skew = pairs.third_cumulant() / variance**1.5
-    return MeanLossDifference(
-        mean=mean,
-        error=float(np.sqrt(variance)),
-        own=float(np.sqrt(row_variance)),
-        df=n_known - 1,
-        skew=float(np.clip(skew, 0.0, MOST_SKEW)),
-    )
+    error, skew = float(np.sqrt(variance)), float(np.clip(skew, 0.0, MOST_SKEW))
+    return MeanLossDifference(mean, error, own, n_known - 1, skew)
 
 
 @dataclass(frozen=True)
@@ -362,9 +343,7 @@ class Pairs:
         """
         L = self.parts.shape[1]
         order = np.random.default_rng(PAIRING_SEED).permutation(L)
-        first, second, third = (
-            self._by_learners(some) for some in np.array_split(order, 3)
-        )
+        first, second, third = map(self._by_learners, np.array_split(order, 3))
         total = float(np.sum((first @ second) * third))
         return self._scale(3) * 8 * total
 

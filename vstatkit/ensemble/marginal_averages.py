@@ -18,13 +18,11 @@ from vstatkit.formula.input_checks import suggest_name
 from vstatkit.inference.estimates import Estimation, ensemble_mean
 from vstatkit.inference.population import (
     RowInfluence,
-    RowNoise,
     deletions,
     row_influence,
     row_noise,
 )
 from vstatkit.kernels.tree_prediction import Axis, Grid, is_walkable
-from vstatkit.sampling.design import SubsampleDesign
 
 MAX_LEVELS = 50  # most levels of a column that averages are taken by
 # Rows that are coded and predicted at a time, of several settings.
@@ -52,11 +50,10 @@ class Sample:
 
     def select(self, rows: Ints) -> "Sample":
         """Take some of the rows."""
+        frame = self.frame.iloc[rows]
         places = None if self.places is None else self.places[rows]
         weights = None if self.weights is None else self.weights[rows]
-        return replace(
-            self, frame=self.frame.iloc[rows], places=places, weights=weights
-        )
+        return replace(self, frame=frame, places=places, weights=weights)
 
     @property
     def shares(self) -> Any:
@@ -67,7 +64,7 @@ class Sample:
     def at(self, settings: dict[str, Any]) -> pd.DataFrame:
         """Set columns to one value each, or one for every row; all others stay."""
         columns = {
-            name: _column(self.frame[name], value) for name, value in settings.items()
+            name: _fill(self.frame[name], value) for name, value in settings.items()
         }
         return self.frame[list(self.variables)].assign(**columns)
 
@@ -84,21 +81,15 @@ class Sample:
         return f"{some} {kind}{self.weighting}"
 
 
-def _column(column: pd.Series, value: Any) -> Any:
-    """Fill a column with a value, keeping the type that formulas read."""
-    if isinstance(value, np.ndarray):
-        return value
-    return _fill(column, [value] * len(column))
-
-
-def _fill(column: pd.Series, values: list[Any]) -> Any:
-    """Convert values to the type of a column; floats stay as they are."""
-    kind = column.dtype
-    if isinstance(values[0], float | np.floating) and not isinstance(
-        kind, pd.CategoricalDtype
-    ):
+def _fill(column: pd.Series, values: Any) -> Any:
+    """Convert a value, or a list, to the type of a column; floats stay as they are."""
+    if isinstance(values, np.ndarray):
+        return values
+    values = values if isinstance(values, list) else [values] * len(column)
+    number = isinstance(values[0], float | np.floating)
+    if number and not isinstance(column.dtype, pd.CategoricalDtype):
         return np.array(values, dtype=np.float64)
-    return pd.Series(values, index=column.index, dtype=kind)
+    return pd.Series(values, index=column.index, dtype=column.dtype)
 
 
 def training_places(training: pd.DataFrame | None, frame: pd.DataFrame) -> Ints | None:
@@ -123,23 +114,10 @@ By = str | Sequence[str] | None
 class Division:
     """Rows divided by the levels of columns, or all of them together.
 
-    Parameters
-    ----------
-    sample : Sample
-        The rows, and their weights.
-    by : str, sequence of str or None
-        Columns; several of them are crossed, and only combinations that occur count.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        The columns; none if rows are not divided.
-    levels : list
-        Levels; tuples of them for several columns.
-    shares : csr_array of shape (g, rows)
-        Weights of the rows in each average; those of an average add up to one.
-    counts : ndarray of shape (g,)
-        Rows of each average.
+    If there are several columns, they are crossed, and only combinations that occur
+    count; `levels` are then tuples. There are no `columns` if rows are not divided. The
+    weights of the rows in each average, `shares` of shape (g, rows), add up to one;
+    `counts` has the rows of each average.
     """
 
     def __init__(self, sample: Sample, by: By) -> None:
@@ -151,13 +129,7 @@ class Division:
             codes, self.levels = _crossed_levels(sample.frame, self.columns)
         self.counts = np.bincount(codes)
         weights = np.ones(rows) if sample.weights is None else sample.weights
-        self.shares = sparse.csr_array(
-            (
-                weights / np.bincount(codes, weights)[codes],
-                (codes, np.arange(rows)),
-            ),
-            shape=(self.counts.size, rows),
-        )
+        self.shares = _cell_shares(codes, weights, self.counts.size)
 
 
 def _by_columns(by: By) -> tuple[str, ...]:
@@ -251,10 +223,8 @@ class RowWeights:
 
     def divide(self, widths: Floats) -> "RowWeights":
         """Divide the weights of the rows by widths."""
-        shares, picked = (
-            weights.multiply(1 / widths).tocsr()
-            for weights in (self.shares, self.picked)
-        )
+        shares = self.shares.multiply(1 / widths).tocsr()
+        picked = self.picked.multiply(1 / widths).tocsr()
         return replace(self, shares=shares, picked=picked)
 
     @cached_property
@@ -290,9 +260,8 @@ class RowMove:
         if self.known is None:
             return shares
         weights = shares.data * self.known[shares.indices]
-        movable = sparse.csr_array(
-            (weights, shares.indices, shares.indptr), shares.shape
-        )
+        entries = weights, shares.indices, shares.indptr
+        movable = sparse.csr_array(entries, shares.shape)
         totals = movable.sum(axis=1)
         if not totals.all():
             raise ValueError(
@@ -319,11 +288,6 @@ class Averager:
     # Whether the influence of a training row uses only learners that did not see it
     out_of_bag: bool
 
-    @property
-    def design(self) -> SubsampleDesign:
-        """Which units each learner saw."""
-        return self.estimation.design
-
     def code_rows(self, frame: pd.DataFrame) -> Floats:
         """Code rows, after a check of the memory."""
         entries = len(frame) * self.predictor.kernel.n_features
@@ -335,9 +299,8 @@ class Averager:
         own = None
         if self.population:
             units = self.units if self.out_of_bag else None
-            own = OwnLearners(
-                self.design, None if units is None else np.tile(units, len(frames))
-            )
+            units = None if units is None else np.tile(units, len(frames))
+            own = OwnLearners(self.estimation.design, units)
         # Coded one by one: errors name the rows by their labels.
         coded: list[Any] = [self.code_rows(frame) for frame in frames]
         as_frames = isinstance(coded[0], pd.DataFrame)  # forests of R take frames
@@ -358,12 +321,11 @@ class Averager:
         self, moves: Sequence["RowMove"], weights: Sequence[RowWeights]
     ) -> list["LearnerAverages"]:
         """Average the difference between two settings of the rows, over the widths."""
-        over = [
-            own.divide(move.widths) for move, own in zip(moves, weights, strict=True)
-        ]
-        settings = [ends for move in moves for ends in (move.start, move.end)]
-        both = [own for own in over for _ in range(2)]
-        averages = self.averages(settings, both)
+        settings, divided = [], []
+        for move, row_weights in zip(moves, weights, strict=True):
+            settings += [move.start, move.end]
+            divided += [row_weights.divide(move.widths)] * 2
+        averages = self.averages(settings, divided)
         rows = zip(moves, averages[::2], averages[1::2], strict=True)
         return [after.subtract(before, move.widths) for move, before, after in rows]
 
@@ -382,16 +344,14 @@ class Averager:
         for first in range(0, len(settings), step):
             some, own = settings[first : first + step], weights[first : first + step]
             frames = [self.sample.at(columns) for columns in some]
-            shares = sparse.block_diag(
-                [row_weights.stacked for row_weights in own], format="csr"
-            )
+            stacked = [row_weights.stacked for row_weights in own]
+            shares = sparse.block_diag(stacked, format="csr")
             sums = self.sums(*frames, shares=shares)
             parts = np.split(sums.values, len(some), axis=1)
             rows: list[Any] = [None] * len(some)
             if self.population:
                 rows = np.split(sums.own, len(some))
-            triples = zip(own, parts, rows, strict=True)
-            averages += [rows_of.split_averages(*rest) for rows_of, *rest in triples]
+            averages += map(RowWeights.split_averages, own, parts, rows)
         return averages
 
     def influence(
@@ -404,36 +364,34 @@ class Averager:
         """
         if not self.population:
             return None
-        pairs = zip(averages, weights, strict=True)
         parts = [
-            self._influences(own, row_weights.shares) for own, row_weights in pairs
+            self._influences(own, row_weights.shares)
+            for own, row_weights in zip(averages, weights, strict=True)
         ]
-        noise = self._noise(averages, weights[0]) if self.units is None else None
-        shared = self.units is not None
-        return RowInfluence(np.concatenate(parts, axis=1), shared, noise)
+        noise = None
+        if self.units is None:
+            errors = np.stack([own.errors for own in averages], axis=2)
+            codes, n_averages = weights[0].codes, weights[0].shares.shape[0]
+            noise = row_noise(self.estimation, errors, codes, n_averages)
+        return RowInfluence(
+            np.concatenate(parts, axis=1), self.units is not None, noise
+        )
 
     def _influences(self, averages: "LearnerAverages", shares: Any) -> Floats:
         """Influences on the averages of one setting."""
         predictions = np.asarray(averages.own)
-        n_units = len(predictions) if self.units is None else self.design.n
+        design = self.estimation.design
+        n_units = len(predictions) if self.units is None else design.n
         without: list[Any] = [None] * shares.shape[0]
         if self.out_of_bag:
-            whole = ensemble_mean(self.design, averages.values)
-            left_out = whole - deletions(self.design, averages.values)[0]
+            whole = ensemble_mean(design, averages.values)
+            left_out = whole - deletions(design, averages.values)[0]
             without = np.split(left_out, len(without), axis=1)
         parts = [
             row_influence(predictions, share, self.units, n_units, centre)
             for share, centre in zip(shares.toarray(), without, strict=True)
         ]
         return np.concatenate(parts, axis=1)
-
-    def _noise(
-        self, averages: Sequence["LearnerAverages"], weights: RowWeights
-    ) -> RowNoise:
-        errors = np.stack([own.errors for own in averages], axis=2)
-        return row_noise(
-            self.estimation, errors, weights.codes, weights.shares.shape[0]
-        )
 
 
 @dataclass(frozen=True)
@@ -475,20 +433,13 @@ def average_grid(
 
     Trees are traversed once, with all rows and the whole grid, if each of the columns
     has its own columns of the design matrix; otherwise rows are predicted point by
-    point.
-
-    Returns
-    -------
-    values, influence
-        See `average_settings`.
+    point. See `average_settings` for what is returned.
     """
     grid = None if averager.population else build_grid(averager, axes)
     if grid is not None:
         return averager.predictor.dependence(grid), None
-    settings = [
-        dict(zip(axes, values, strict=True))
-        for values in itertools.product(*axes.values())
-    ]
+    points = itertools.product(*axes.values())
+    settings = [dict(zip(axes, point, strict=True)) for point in points]
     return average_settings(averager, settings)
 
 
@@ -520,12 +471,8 @@ def average_settings(
 ) -> tuple[Floats, RowInfluence | None]:
     """Average over all rows, with columns set in each of several ways.
 
-    Returns
-    -------
-    values : ndarray of shape (B, settings * outputs)
-        Averages by every learner.
-    influence : RowInfluence or None
-        Influence of the rows, if requested.
+    Return the averages by every learner, shape (B, settings * outputs), and the
+    influence of the rows, if it is requested.
     """
     weights = [averager.weights(averager.sample.shares, len(settings))] * len(settings)
     parts = averager.averages(settings, weights)
@@ -535,25 +482,14 @@ def average_settings(
 
 @dataclass(frozen=True)
 class Intervals:
-    """A numeric predictor cut into intervals, each row in one of them.
+    """A numeric predictor cut into intervals, each row in one of them."""
 
-    Attributes
-    ----------
-    name : str
-        The predictor.
-    edges : ndarray of shape (K + 1,)
-        Edges, ascending.
-    codes : ndarray of shape (rows,)
-        Interval of every row: it is above the lower edge, up to the upper one; the
-        first holds its lower edge too.
-    weights : ndarray of shape (rows,)
-        Weights of the rows.
-    """
-
-    name: str
-    edges: Floats
+    name: str  # the predictor
+    edges: Floats  # (K + 1,): ascending edges
+    # (rows,): interval of every row: it is above the lower edge, up to the upper one;
+    # the first holds its lower edge too
     codes: Ints
-    weights: Floats
+    weights: Floats  # (rows,): weights of the rows
 
     @classmethod
     def of(
@@ -574,14 +510,9 @@ class Intervals:
         return cls(name, edges, codes, weights)
 
     @property
-    def lower(self) -> Floats:
-        """Lower edge of every row's interval."""
-        return self.edges[self.codes]
-
-    @property
-    def upper(self) -> Floats:
-        """Upper edge of every row's interval."""
-        return self.edges[self.codes + 1]
+    def ends(self) -> tuple[Floats, Floats]:
+        """Lower and upper edge of every row's interval."""
+        return self.edges[self.codes], self.edges[self.codes + 1]
 
     @property
     def masses(self) -> Floats:
@@ -605,10 +536,7 @@ def _cell_shares(codes: Ints, weights: Floats, n_cells: int) -> Any:
 def accumulate_line(averager: Averager, cut: Intervals) -> Floats:
     r"""Accumulated local effects of one predictor, for every learner.
 
-    Returns
-    -------
-    ndarray of shape (B, K + 1, outputs)
-        At the edges.
+    They are at the edges, shape (B, K + 1, outputs).
 
     Notes
     -----
@@ -622,7 +550,7 @@ def accumulate_line(averager: Averager, cut: Intervals) -> Floats:
     """
     K = cut.masses.size
     shares = _cell_shares(cut.codes, cut.weights, K)
-    frames = (averager.sample.at({cut.name: edges}) for edges in (cut.lower, cut.upper))
+    frames = (averager.sample.at({cut.name: edges}) for edges in cut.ends)
     low, high = (averager.sums(frame, shares=shares).values for frame in frames)
     steps = (high - low).reshape(len(low), K, -1)
     line = _accumulate(steps, 1)
@@ -637,26 +565,18 @@ def accumulate_map(
     """Accumulated local effects of two predictors together, for every learner.
 
     The effects of each predictor alone are subtracted. Cells without rows take the
-    difference of the nearest cell with rows, by the ranks of the intervals.
-
-    Returns
-    -------
-    values : ndarray of shape (B, K + 1, L + 1, outputs)
-        At the corners of the cells.
-    empty : ndarray of shape (K, L)
-        Cells without rows.
+    difference of the nearest cell with rows, by the ranks of the intervals. Return the
+    values at the corners of the cells, shape (B, K + 1, L + 1, outputs), and which
+    cells, shape (K, L), have no rows.
     """
     K, L = first.masses.size, second.masses.size
     cells = first.codes * L + second.codes
     shares = _cell_shares(cells, first.weights, K * L)
-    corners = {}
-    for a, first_edges in enumerate((first.lower, first.upper)):
-        for b, second_edges in enumerate((second.lower, second.upper)):
-            frame = averager.sample.at(
-                {first.name: first_edges, second.name: second_edges}
-            )
-            corners[a, b] = averager.sums(frame, shares=shares).values
-    steps = (corners[1, 1] - corners[1, 0]) - (corners[0, 1] - corners[0, 0])
+    corners = []
+    for edges, across in itertools.product(first.ends, second.ends):
+        frame = averager.sample.at({first.name: edges, second.name: across})
+        corners.append(averager.sums(frame, shares=shares).values)
+    steps = (corners[3] - corners[2]) - (corners[1] - corners[0])
     counts = np.bincount(cells, minlength=K * L).reshape(K, L)
     steps = steps.reshape(len(steps), K * L, -1)[:, _nearest_cells(counts)]
     steps = steps.reshape(len(steps), K, L, -1)
@@ -692,10 +612,8 @@ def _main_part(table: Floats, weights: Floats) -> Floats:
 def _nearest_cells(counts: Ints) -> Ints:
     """Return for every cell itself, or the nearest cell that has rows."""
     K, L = counts.shape
-    places = np.stack(
-        np.meshgrid((np.arange(K) + 0.5) / K, (np.arange(L) + 0.5) / L, indexing="ij"),
-        axis=-1,
-    ).reshape(-1, 2)
+    rows, columns = np.indices((K, L)).reshape(2, -1)
+    places = np.column_stack([(rows + 0.5) / K, (columns + 0.5) / L])
     full = np.flatnonzero(counts.ravel())
     distance = ((places[:, None] - places[full][None]) ** 2).sum(axis=2)
     return np.asarray(full[distance.argmin(axis=1)])

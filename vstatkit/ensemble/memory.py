@@ -99,24 +99,23 @@ class MemoryPlan:
             SUMS: sums * (1 + self.workers),
         }
 
-    def per_learner(self) -> dict[str, float]:
-        """Bytes that every learner adds, by what they are for."""
+    @property
+    def values(self) -> float:
+        """Bytes of the values of a learner."""
         # Growth copies values once; centring holds those of the stack, in parts and
         # joined, and the ensemble's own before and after the shift.
-        times = 4.0 if self.stacked else 2.0
-        return {VALUES: times * self.m * FLOAT, LEARNERS: self.learner}
+        return (4.0 if self.stacked else 2.0) * self.m * FLOAT
 
     def needs(self, B: int) -> dict[str, int]:
         """Bytes that B learners need beside the design matrix."""
-        values, learner = self.per_learner().values()
-        beside = max(0.0, B * self.spilled - RESIDENT_BYTES)  # in a file
-        retained = int(B * learner - beside)
-        return {**self.fixed(), VALUES: int(B * values), LEARNERS: retained}
+        in_file = max(0.0, B * self.spilled - RESIDENT_BYTES)
+        retained = int(B * self.learner - in_file)
+        return {**self.fixed(), VALUES: int(B * self.values), LEARNERS: retained}
 
     def most(self, limit: int) -> int:
         """Count the learners for which there is room."""
         left = limit - sum(self.fixed().values())
-        each = sum(self.per_learner().values())
+        each = self.values + self.learner
         in_memory = left // each
         in_file = (left - RESIDENT_BYTES) // (each - self.spilled)
         return max(0, int(in_memory), int(in_file) if self.spilled else 0)
@@ -129,38 +128,35 @@ def plan_memory(
 ) -> MemoryPlan:
     """Read the sizes off what is to be evaluated.
 
-    Parameters
-    ----------
-    task : Task
-        What is evaluated.
-    n_jobs : int or None
-        Workers.
-    stack : sequence of (TreeKernel, float)
-        What grows other learners besides, and their shares.
+    The `stack` grows other learners besides, each kernel a share of them.
     """
     kernel, design = task.kernel, task.design
     n = design.n if task.unit_of_row is None else len(task.unit_of_row)
     p, outputs = 0, 1
     if isinstance(kernel, PredictiveModel):
         p, outputs = kernel.n_features, kernel.n_outputs
+    m = max(1, p)
+    if task.at is not None:
+        m = len(task.at) * outputs
+    elif isinstance(kernel, FunctionKernel):
+        m = len(kernel.names or ("statistic",))
     trees = isinstance(kernel, TreeKernel)
-    many = _all_ranked(design, n)
+    ranked = trees and _all_ranked(design, n)
     grown = [(kernel, 1.0), *stack] if task.keep else []
     learner = sum(share * learner_bytes(part, design, n) for part, share in grown)
     beside = sum(share for _, share in grown) * (FLOAT * p + OBJECT_BYTES)
-    nodes = learner - beside if trees and task.keep else 0.0
     scored = n if task.most_oob is None else min(n, task.most_oob)
     return MemoryPlan(
         n=n,
         p=p,
-        m=_n_values(task, p, outputs),
+        m=m,
         n_outputs=outputs,
         learner=learner,
-        entries=max(n, BATCH_ENTRIES) if trees and many else 0 if trees else n,
+        entries=max(n, BATCH_ENTRIES) if ranked else 0 if trees else n,
         workers=joblib.effective_n_jobs(n_jobs),
-        ranked=trees and many,
+        ranked=ranked,
         n_scored=scored if task.oob and p > 0 else 0,
-        spilled=nodes,
+        spilled=learner - beside if trees and task.keep else 0.0,
         stacked=bool(stack),
     )
 
@@ -171,14 +167,6 @@ def _all_ranked(design: SubsampleDesign, n: int) -> bool:
     if n >= NEVER_RANKED_FROM:
         return share >= SPARSE_BELOW
     return share >= OWN_ROWS_BELOW or n < OWN_ROWS_FROM
-
-
-def _n_values(task: Task, p: int, n_outputs: int) -> int:
-    if task.at is not None:
-        return len(task.at) * n_outputs
-    if isinstance(task.kernel, FunctionKernel):
-        return len(task.kernel.names or ("statistic",))
-    return max(1, p)
 
 
 def learner_bytes(kernel: Any, design: SubsampleDesign, n_rows: int) -> float:
@@ -227,30 +215,18 @@ def check_memory(
 ) -> None:
     """Check that memory suffices, before it is allocated.
 
-    Parameters
-    ----------
-    needs : mapping
-        Bytes that are still to be allocated, by what they are for.
-    limit : int, optional
-        Bytes that may be used; by default what the machine has left.
-    held : int
-        Bytes of the design matrix, which is allocated already and counts against a
-        given limit.
-
-    Raises
-    ------
-    MemoryLimitError
-        If it does not; the message names the largest parts and how to reduce them.
+    `needs` are the bytes that are still to be allocated, by what they are for. `limit`
+    is what may be used, by default what the machine has left. The `held` bytes of the
+    design matrix are allocated already and count against a given limit. The error names
+    the largest parts and how to reduce them.
     """
     parts = dict(needs) if limit is None else {DATA: held, **needs}
     total = sum(parts.values())
     free = available_bytes(total) if limit is None else limit
     if free is None or total <= free:
         return
-    largest = sorted(parts, key=lambda name: -parts[name])
-    listed = ", ".join(
-        f"{format_bytes(parts[name])} for {name}" for name in largest[:3]
-    )
+    largest = sorted(parts, key=lambda name: -parts[name])[:3]
+    listed = ", ".join(f"{format_bytes(parts[name])} for {name}" for name in largest)
     source = "are available" if limit is None else "are allowed (`memory_limit`)"
     advice = ADVICE.get(largest[0], "")
     raise MemoryLimitError(
@@ -265,13 +241,7 @@ def available_bytes(total: int) -> int | None:
 
 
 def format_bytes(size: float) -> str:
-    """Format a number of bytes.
-
-    Examples
-    --------
-    >>> format_bytes(2_500_000_000), format_bytes(512)
-    ('2.5 GB', '512 bytes')
-    """
+    """Format a number of bytes, such as "2.5 GB" or "512 bytes"."""
     for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
         if size >= 1000**power:
             return f"{size / 1000**power:.3g} {unit}"

@@ -12,32 +12,18 @@ from vstatkit.text import short_repr
 
 @dataclass(frozen=True)
 class Scores:
-    """Out-of-bag predictions and their scores.
+    """Out-of-bag predictions and their scores."""
 
-    Attributes
-    ----------
-    table : dict of str to float
-        R-squared and RMSE, or accuracy and log-loss, weighted by the sampling weights
-        of the fit; empty when no observation was ever out of bag.
-    residuals : ndarray
-        Out-of-bag residuals of a numeric response, observations never out of
-        bag left out; empty for classes.
-    n_scored : int
-        Observations that were predicted, and out of bag at least once.
-    rows : ndarray of shape (n_scored,) or None
-        These observations; None if unknown.
-    codes : ndarray of shape (n_scored,) or None
-        Their classes, as codes.
-    shares : ndarray of shape (n_scored,) or None
-        Out-of-bag probabilities of these classes.
-    """
-
+    # R-squared and RMSE, or accuracy and log-loss, weighted by the sampling weights of
+    # the fit; empty when no observation was ever out of bag
     table: dict[str, float]
+    # Out-of-bag residuals of a numeric response, observations never out of bag left
+    # out; empty for classes
     residuals: Floats
-    n_scored: int
-    rows: Ints | None = None
-    codes: Ints | None = None
-    shares: Floats | None = None
+    n_scored: int  # observations that were predicted, and out of bag at least once
+    rows: Ints | None = None  # (n_scored,): these observations; None if unknown
+    codes: Ints | None = None  # (n_scored,): their classes, as codes
+    shares: Floats | None = None  # out-of-bag probabilities of these classes
 
     __repr__ = short_repr
 
@@ -68,18 +54,10 @@ def score(
     n_classes: int | None,
     weights: Floats | None = None,
 ) -> Scores:
-    """Score out-of-bag predictions.
+    """Score out-of-bag predictions, shape (n, c), of a response or of class codes.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    predicted : ndarray of shape (n, c)
-        Out-of-bag means; NaN where an observation was never out of bag.
-    n_classes : int or None
-        None for regression.
-    weights : ndarray of shape (n,) or None
-        Sampling weights, by which the scores are averaged. None counts rows equally.
+    Predictions are NaN where an observation was never out of bag. Scores are averaged
+    by the sampling weights; None counts rows equally.
     """
     known = np.isfinite(predicted[:, 0])
     if not known.any():
@@ -94,7 +72,8 @@ def score(
         predicted = np.column_stack([1 - predicted, predicted])
     codes = y.astype(np.int64)
     class_shares = predicted[np.arange(codes.size), codes]
-    table = _classes(codes, predicted, shares)
+    right = (predicted.argmax(axis=1) == codes).astype(np.float64)
+    table = _classes(right, class_shares, shares)
     return Scores(table, np.empty(0), count, rows, codes, class_shares)
 
 
@@ -118,18 +97,14 @@ def _regression(y: Floats, residuals: Floats, shares: Floats) -> dict[str, float
     errors = _mean(np.ldexp(residuals, -exponent) ** 2, shares)
     spread = _mean(np.ldexp(centred, -exponent) ** 2, shares)
     root = np.ldexp(np.sqrt(errors), exponent)
-    table = {"OOB RMSE": float(root)}
-    if spread > 0:
-        table = {"OOB R-squared": float(1 - errors / spread), **table}
-    return table
+    r_squared = {"OOB R-squared": float(1 - errors / spread)} if spread > 0 else {}
+    return {**r_squared, "OOB RMSE": float(root)}
 
 
-def _classes(codes: Ints, predicted: Floats, shares: Floats) -> dict[str, float]:
+def _classes(right: Floats, class_shares: Floats, shares: Floats) -> dict[str, float]:
     if not shares.any():
         return {}
-    class_shares = predicted[np.arange(codes.size), codes]
     floor = np.finfo(np.float64).eps  # as scikit-learn's log_loss bounds it
-    right = (predicted.argmax(axis=1) == codes).astype(np.float64)
     return {
         "OOB accuracy": _mean(right, shares),
         "OOB log-loss": -_mean(np.log(np.maximum(class_shares, floor)), shares),

@@ -125,8 +125,7 @@ def average_block(
     learners, rows = task.block(first), len(task.X)
     whole = shares.sum(axis=1)[:, None]
     values, total = [], np.zeros((rows, task.kernel.n_outputs))
-    times = np.zeros((rows, 1))
-    absent = None
+    times, absent = np.zeros((rows, 1)), None
     if own is not None and own.units is not None:
         counts = to_dense(own.design.counts(first, first + len(learners)))
         absent = (counts[:, own.units] == 0).astype(np.float64)
@@ -185,8 +184,7 @@ def split_rows(n_rows: int, size: int = ROWS_PER_TASK) -> Iterator[tuple[int, in
     None of several pieces has one row alone: numpy sums a single column in another
     order, and the last bit would depend on where pieces end.
     """
-    edges = [*range(0, max(1, n_rows - 1), size), n_rows]
-    return pairwise(edges)
+    return pairwise([*range(0, max(1, n_rows - 1), size), n_rows])
 
 
 def even_size(n_rows: int, most: int) -> int:
@@ -207,38 +205,20 @@ VALUES_PER_TASK = 2_000_000
 
 @dataclass(frozen=True)
 class Predictor:
-    """Fitted learners and the coding of new data.
+    """Fitted learners and the coding of new data."""
 
-    Attributes
-    ----------
-    kernel : PredictiveModel
-        Predicts with its learners.
-    learners : list
-        Fitted learners, in the order of the design.
-    coding : Coding or None
-        How new data become rows of the design matrix; None if they come as arrays.
-    classes : tuple or None
-        Levels of a categorical response.
-    n_jobs : int or None
-        Workers.
-    columns : tuple of str or None
-        Names of the features of a learner that was fitted to a table, not by a
-        formula, if it has names.
-    centre : Predictor or None
-        A stacked ensemble whose mean is predicted: values of the learners are shifted
-        to have this mean. None for their own mean.
-    progress : bool or None
-        Whether to show a progress bar while learners are refitted.
-    """
-
-    kernel: PredictiveModel
-    learners: list[Any]
+    kernel: PredictiveModel  # predicts with its learners
+    learners: list[Any]  # fitted learners, in the order of the design
+    # How new data become rows of the design matrix; None if they come as arrays
     coding: Coding | None
-    classes: tuple[Any, ...] | None
-    n_jobs: int | None
+    classes: tuple[Any, ...] | None  # levels of a categorical response
+    n_jobs: int | None  # workers
+    # Names of the features of a learner that was fitted to a table, not by a formula
     columns: tuple[str, ...] | None = None
+    # A stacked ensemble whose mean is predicted: values of the learners are shifted to
+    # have this mean. None for their own mean
     centre: "Predictor | None" = None
-    progress: bool | None = False
+    progress: bool | None = False  # whether to show a bar while learners are refitted
 
     __repr__ = short_repr
 
@@ -261,28 +241,19 @@ class Predictor:
         """Code new data; the labels are its index."""
         if self.coding is None:
             X = feature_array(data, self.columns)
-            if X.ndim != 2 or X.shape[1] != self.kernel.n_features:
-                raise ValueError(
-                    f"new data must have shape (rows, {self.kernel.n_features}); "
-                    f"got {X.shape}."
-                )
-            if isinstance(data, pd.DataFrame):
-                return X, data.index
-            return X, pd.RangeIndex(len(X))
+            _check_shape(X, self.kernel.n_features)
+            labels = data.index if isinstance(data, pd.DataFrame) else None
+            return X, pd.RangeIndex(len(X)) if labels is None else labels
         frame = as_frame(self.named(data))
-        size = (len(frame), self.kernel.n_features, self.kernel.n_outputs)
-        check_memory({POINTS: prediction_bytes(*size)})
+        p, n_outputs = self.kernel.n_features, self.kernel.n_outputs
+        check_memory({POINTS: prediction_bytes(len(frame), p, n_outputs)})
         return self.coding.matrix(frame), frame.index
 
     def named(self, data: Any) -> Any:
         """Name the columns of an array, where learners were fitted to one."""
         if self.columns is None or not isinstance(data, np.ndarray):
             return data
-        if data.ndim != 2 or data.shape[1] != len(self.columns):
-            raise ValueError(
-                f"new data must have shape (rows, {len(self.columns)}); got "
-                f"{data.shape}."
-            )
+        _check_shape(data, len(self.columns))
         return pd.DataFrame(data, columns=list(self.columns))
 
     def labels(self, index: Labels) -> Labels:
@@ -308,9 +279,8 @@ class Predictor:
         if self.centre is not None:
             return self.centre.mean(X)
         if len(X) > ROWS_PER_TASK:
-            return np.concatenate(
-                list(self._calls(mean_of_rows, split_rows(len(X)), X))
-            )
+            pieces = split_rows(len(X))
+            return np.concatenate([*self._calls(mean_of_rows, pieces, X)])
         # Relative to the first learner, as in the estimates, so that ties agree.
         X = np.ascontiguousarray(X)
         origin = self.kernel.predict(materialise(self.learners[0]), X).ravel()
@@ -335,9 +305,8 @@ class Predictor:
             for start, stop in split_rows(min(step, len(X) - first))
         )
         weights = design.weights(0, len(self.learners))
-        return np.concatenate(
-            list(self._calls(weighted_mean_of_rows, pieces, X, weights))
-        )
+        parts = self._calls(weighted_mean_of_rows, pieces, X, weights=weights)
+        return np.concatenate([*parts])
 
     def estimates(self, X: Floats, estimation: Estimation) -> Estimates:
         """Predict with standard errors, in parts of bounded memory.
@@ -353,51 +322,41 @@ class Predictor:
             return join_estimates([estimation.of(h) for h in self.chunks(X, rows)])
         most = max(VALUES_PER_TASK // (B * c), ROWS_PER_TASK)
         pieces = split_rows(len(X), even_size(len(X), min(most, MANY_ROWS)))
-        return join_estimates(
-            list(self._calls(estimates_of_rows, pieces, X, estimation=estimation))
-        )
+        parts = self._calls(estimates_of_rows, pieces, X, estimation=estimation)
+        return join_estimates([*parts])
 
     def sums(
         self, X: Floats, shares: Any, own: OwnLearners | None = None
     ) -> LearnerSums:
         """Weighted sums over rows, learner by learner; B x rows is never held.
 
-        Parameters
-        ----------
-        X : ndarray of shape (rows, p)
-            Coded rows.
-        shares : sparse array of shape (g, rows)
-            Weights of the rows in each of g sums.
-        own : OwnLearners, optional
-            Learners that are averaged row by row besides.
+        The sparse `shares`, shape (g, rows), weight the rows in each of g sums. If
+        `own` is given, its learners are averaged row by row besides.
         """
         shares = sparse.csr_array(shares)
         weights = None if own is None else own.design.weights(0, len(self.learners))
-        rows, more = np.ascontiguousarray(X), (shares, own)
         values: list[Floats] = []
         total: Floats | float = 0.0
         times: Floats | float = 0.0
-        for part in self._blocks(average_block, rows, more, weights):
+        for part in self._blocks(average_block, X, shares, own, weights=weights):
             values.append(part.values)
             total, times = total + part.total, times + part.times
         sums = LearnerSums(np.concatenate(values), total, times)
-        return sums if self.centre is None else self._shift_sums(sums, rows, shares)
-
-    def _shift_sums(self, sums: LearnerSums, X: Floats, shares: Any) -> LearnerSums:
-        """Shift sums over rows and over learners as predictions are shifted."""
-        centre = cast("Predictor", self.centre)
-        mean = centre.mean(X).reshape(len(X), -1)
+        if self.centre is None:
+            return sums
+        # Sums over rows and over learners are shifted as predictions are.
+        mean = self.centre.mean(X).reshape(len(X), -1)
         step = mean - replace(self, centre=None).mean(X).reshape(len(X), -1)
         origin = mean[:1]  # an offset of all rows costs no digits
         summed = shares @ (mean - origin) + shares.sum(axis=1)[:, None] * origin
-        values = shift_mean(summed.ravel(), sums.values)
-        return LearnerSums(values, sums.total + sums.times * step, sums.times)
+        shifted = shift_mean(summed.ravel(), sums.values)
+        return LearnerSums(shifted, total + times * step, times)
 
     def dependence(self, grid: Grid) -> Floats:
         """Average trees over rows at every point of a grid, (B, points * outputs)."""
         entries = len(self.learners) * grid.n_points * self.kernel.n_outputs
         check_memory({PREDICTIONS: 2 * FLOAT * entries})
-        values = np.concatenate([*self._blocks(walk_block, grid.rows, (grid,))])
+        values = np.concatenate([*self._blocks(walk_block, grid.rows, grid)])
         if self.centre is None:
             return values
         mean = weighted_mean(self.centre.dependence(grid), None)
@@ -407,17 +366,11 @@ class Predictor:
         self,
         function: Callable[..., Answer],
         X: Floats,
-        more: tuple[Any, ...],
+        *more: Any,
         weights: Floats | None = None,
     ) -> Iterator[Answer]:
         """Call a function for some learners after the others."""
-        answers = in_parallel(
-            function,
-            self._starts,
-            n_jobs=self.n_jobs,
-            shared=(PredictionTask(self.kernel, self._kept, X, weights), *more),
-            lasting=(self.kernel, self._kept),
-        )
+        answers = self._calls(function, self._starts, X, *more, weights=weights)
         if not self.refits:
             return answers
         return iter(
@@ -432,8 +385,7 @@ class Predictor:
 
     @property
     def _starts(self) -> Iterator[tuple[int]]:
-        starts = range(0, len(self.learners), LEARNERS_PER_TASK)
-        return ((first,) for first in starts)
+        return zip(range(0, len(self.learners), LEARNERS_PER_TASK), strict=True)
 
     @cached_property
     def _kept(self) -> "LearnerList":
@@ -444,16 +396,19 @@ class Predictor:
         function: Callable[..., Answer],
         tasks: Iterable[tuple[Any, ...]],
         X: Floats,
+        *more: Any,
         weights: Floats | None = None,
         estimation: Estimation | None = None,
     ) -> Iterator[Answer]:
-        X = np.ascontiguousarray(X)  # as compiled trees read it
+        """Call a function for each task, with rows that compiled trees can read."""
+        X = np.ascontiguousarray(X)
         lasting = (self.kernel, self._kept)
+        task = PredictionTask(*lasting, X, weights, estimation)
         return in_parallel(
             function,
             tasks,
             n_jobs=self.n_jobs,
-            shared=(PredictionTask(self.kernel, self._kept, X, weights, estimation),),
+            shared=(task, *more),
             lasting=lasting if estimation is None else (*lasting, estimation),
         )
 
@@ -466,6 +421,13 @@ class Predictor:
     def _chunk_rows(self, n: int) -> int:
         per_row = (len(self.learners) + n) * self.kernel.n_outputs
         return max(1, CHUNK_ENTRIES // per_row)
+
+
+def _check_shape(X: Floats, n_features: int) -> None:
+    if X.ndim != 2 or X.shape[1] != n_features:
+        raise ValueError(
+            f"new data must have shape (rows, {n_features}); got {X.shape}."
+        )
 
 
 def shift_mean(mean: Floats, values: Floats) -> Floats:

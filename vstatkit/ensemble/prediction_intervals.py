@@ -144,47 +144,29 @@ def collect_errors(
 ) -> OutOfBagErrors | None:
     """Collect out-of-bag errors, and fit their size as a function of the predictors.
 
-    Parameters
-    ----------
-    scores : Scores
-        Out-of-bag scores.
-    kernel : object
-        Its design matrix `X`, `weights` and `levels` are used if it has them; without
-        a matrix the size of errors is not fitted.
-    clusters : ndarray of shape (n,) or None
-        Unit of every observation.
-    seed : int
-        Seed of the ensemble.
-    n_jobs : int or None
-        Workers.
-
-    Returns
-    -------
-    Errors or None
-        None if the rows of the errors are unknown. Observations with zero weight are
-        left out.
+    The kernel's design matrix `X`, `weights` and `levels` are used if it has them;
+    without a matrix the size of errors is not fitted. `clusters` has the unit of every
+    observation. Observations with zero weight are left out. There are no errors if
+    their rows are unknown.
     """
     rows = scores.rows
     if rows is None or rows.size == 0:
         return None
-    row_weights = getattr(kernel, "weights", None)
-    all_weights: Floats | None = (
-        row_weights if isinstance(row_weights, np.ndarray) else None
-    )
     sizes = scores.residuals if scores.shares is None else 1 - scores.shares
-    codes, weights = scores.codes, None
-    if all_weights is not None:
-        counts = all_weights[rows] > 0
-        rows, sizes = rows[counts], sizes[counts]
-        codes = None if codes is None else codes[counts]
-        weights = all_weights[rows]
+    codes, weights = scores.codes, getattr(kernel, "weights", None)
+    if not isinstance(weights, np.ndarray):  # other kernels may have other weights
+        weights = None
+    else:
+        counted = weights[rows] > 0
+        rows, sizes = rows[counted], sizes[counted]
+        codes = None if codes is None else codes[counted]
+        weights = weights[rows]
         if rows.size == 0:
             return None
     units = rows if clusters is None else clusters[rows]
-    errors = OutOfBagErrors(sizes, units, unit_masses(units, weights), codes)
-    X = getattr(kernel, "X", None)
+    masses, X = unit_masses(units, weights), getattr(kernel, "X", None)
     if codes is not None or not isinstance(X, np.ndarray):
-        return errors
+        return OutOfBagErrors(sizes, units, masses, codes)
     spread, expected = fit_residual_scale(
         np.asarray(X[rows], dtype=np.float64),
         np.abs(sizes),
@@ -194,7 +176,7 @@ def collect_errors(
         seed=seed,
         n_jobs=n_jobs,
     )
-    return OutOfBagErrors(sizes, units, errors.masses, None, expected, spread)
+    return OutOfBagErrors(sizes, units, masses, None, expected, spread)
 
 
 # Lower and upper limits of new observations, each of shape (m,).
@@ -299,17 +281,7 @@ def jackknife_limits(
 
 
 class _Membership:
-    """Which learners saw the units of errors.
-
-    Parameters
-    ----------
-    design : SubsampleDesign
-        Draws the units.
-    B : int
-        Learners.
-    errors : Errors
-        Each with its unit.
-    """
+    """Which of B learners saw the units of errors."""
 
     def __init__(self, design: SubsampleDesign, B: int, errors: OutOfBagErrors) -> None:
         self._design, self._B = design, B

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints
 from vstatkit.classical import classical_kernel
-from vstatkit.ensemble.evaluation import Task, evaluate
+from vstatkit.ensemble.evaluation import Task, fit_learner
 from vstatkit.ensemble.prediction import output_labels
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.coding import Coding, Variables, as_variables
@@ -52,14 +52,8 @@ def effect_settings(
 ) -> EffectSettings | None:
     """Build the settings of the effects; None if no predictor varies.
 
-    Parameters
-    ----------
-    coding : Coding
-        Codes rows of the data.
-    frame : DataFrame or Variables
-        The variables of the right-hand side.
-    typical : DataFrame, optional
-        The typical row, if it is known already.
+    `frame` has the variables of the right-hand side; the `typical` row is given if it
+    is known already.
     """
     most_rows = max(1, MAX_ENTRIES // coding.columns.size)
     moves: list[tuple[str, Any, Any]] = []
@@ -122,30 +116,8 @@ def _set_predictors(
         columns[name][row] = value
     kinds = typical.dtypes.to_dict()
     return pd.DataFrame(
-        {name: _of_kind(values, kinds[name]) for name, values in columns.items()}
+        {name: pd.Series(values, dtype=kinds[name]) for name, values in columns.items()}
     )
-
-
-def _of_kind(values: list[Any], kind: Any) -> Any:
-    if isinstance(kind, np.dtype) and kind.kind == "f":
-        return np.array(values, dtype=kind)
-    return pd.Series(values, dtype=kind)
-
-
-def effect_frame(
-    settings: EffectSettings, classes: tuple[Any, ...] | None
-) -> pd.DataFrame:
-    """Repeat the settings for every class where there are several columns."""
-    frame = settings.frame
-    labels = output_labels(frame.index, classes)
-    repeats = len(labels) // len(frame)
-    repeated = frame.iloc[np.repeat(np.arange(len(frame)), repeats)]
-    index = (
-        labels.set_names(["predictor", "class"])
-        if isinstance(labels, pd.MultiIndex)
-        else labels
-    )
-    return repeated.set_axis(index)
 
 
 @pickled_plainly
@@ -166,22 +138,13 @@ class EffectValues:
 
 @dataclass(frozen=True)
 class Query:
-    """Where the kernel is evaluated.
+    """Where the kernel is evaluated."""
 
-    Attributes
-    ----------
-    labels : Index
-        Names of the values at the query points.
-    rows : ndarray or None
-        Query points, then the settings of the effects; None for kernels whose
-        value is not a prediction.
-    settings : Settings or None
-        Settings of the effects.
-    """
-
-    labels: pd.Index
+    labels: pd.Index  # names of the values at the query points
+    # Query points, then the settings of the effects; None for kernels whose value is
+    # not a prediction
     rows: Floats | None
-    settings: EffectSettings | None
+    settings: EffectSettings | None  # settings of the effects
 
 
 def build_query(kernel: AnyKernel, parsed: ParsedFormula, at: DataLike | None) -> Query:
@@ -227,9 +190,7 @@ def build_reference(
 
 def probe_function(task: Task, kernel: FunctionKernel) -> tuple[Task, Query]:
     """Call the function once, for the names and the number of its values."""
-    single = changed(task, kernel=kernel, keep=True)
-    first = evaluate(single, 0, 1, n_jobs=1, progress=False)
-    names, _ = name_values(first.learners[0])
+    names, _ = name_values(fit_learner(changed(task, kernel=kernel), 0))
     known = changed(kernel, names=tuple(names))
     return changed(task, kernel=known), Query(pd.Index(names), None, None)
 
@@ -250,9 +211,8 @@ def statistic_task(
             f"`h` must be a function or the name of a kernel; got {type(h).__name__}."
         )
     kernel = FunctionKernel(h, (table,))
-    task, query = probe_function(
-        Task(kernel, design, None, unit_of_row, keep=False), kernel
-    )
+    task = Task(kernel, design, None, unit_of_row, keep=False)
+    task, query = probe_function(task, kernel)
     if list(query.labels) == ["statistic"]:
         query = changed(query, labels=pd.Index([kernel_name(h)]))
     return task, query
@@ -262,9 +222,12 @@ def effect_values(
     query: Query, evaluation: Evaluation, classes: tuple[Any, ...] | None
 ) -> EffectValues | None:
     """Extract the differences of the effects from the values."""
-    if query.settings is None:
-        return None
-    moves = evaluation.values[:, len(query.labels) :]
-    frame = effect_frame(query.settings, classes)
     settings = query.settings
+    if settings is None:
+        return None
+    moves, frame = evaluation.values[:, len(query.labels) :], settings.frame
+    labels = output_labels(frame.index, classes)
+    if isinstance(labels, pd.MultiIndex):  # the settings are repeated for every class
+        rows = np.repeat(np.arange(len(frame)), len(labels) // len(frame))
+        frame = frame.iloc[rows].set_axis(labels.set_names(["predictor", "class"]))
     return EffectValues(moves, frame, settings.left_out, settings.n_beyond)

@@ -27,12 +27,10 @@ def refit_values(task: Task, at: Floats, L: int, n_jobs: int | None) -> Floats:
     """Refit the first L learners and predict, shape (L, rows * outputs)."""
     kernel: Any = task.kernel
     check_memory({PREDICTIONS: 2 * FLOAT * L * len(at) * kernel.n_outputs})
-    bare = replace(task, oob=False, keep_bytes=None)
     if kernel.coefficients:
-        bare = replace(bare, keep=True)
-        learners = evaluate(bare, 0, L, n_jobs=n_jobs, progress=False).learners
+        learners = refit_learners(task, L, n_jobs)
         return Predictor(kernel, learners, None, None, n_jobs).values(at)
-    bare = replace(bare, at=at, keep=False)
+    bare = replace(task, at=at, keep=False, oob=False, keep_bytes=None)
     return evaluate(bare, 0, L, n_jobs=n_jobs, progress=False).values
 
 
@@ -49,43 +47,30 @@ class OutOfBagPredictor:
     def outside(self, rows: Ints) -> tuple[Floats, Floats]:
         """Predict rows, learner by learner, where a learner does not hold them.
 
-        Returns
-        -------
-        values : ndarray of shape (L, r, tables, c)
-            Predictions times the learner's weight; zero where it holds the row.
-        weights : ndarray of shape (L, r)
-            The learner's weight, one in most designs; zero where it holds the row.
+        Return the predictions times the learner's weight, shape (L, r, tables, c), and
+        the weights, (L, r), which are one in most designs. Both are zero where a
+        learner holds the row.
         """
         kernel: Any = self.task.kernel
         size = len(self.learners) * len(rows) * len(self.tables) * kernel.n_outputs
         check_memory({PREDICTIONS: 4 * FLOAT * size})
         # The tables of a row side by side: one call predicts all of them.
         stacked = np.stack([table[rows] for table in self.tables], axis=1)
-        shared = _OutOfBagTask(
-            replace(self.task, at=None), self.learners, rows, stacked
-        )
+        shared = replace(self.task, at=None), self.learners, rows, stacked
         starts = ((b,) for b in range(0, len(self.learners), LEARNERS_PER_TASK))
-        parts = list(in_parallel(_block, starts, n_jobs=self.n_jobs, shared=(shared,)))
+        parts = in_parallel(_predict_block, starts, n_jobs=self.n_jobs, shared=shared)
         values, weights = zip(*parts, strict=True)
         return np.concatenate(values), np.concatenate(weights)
 
 
-@dataclass(frozen=True)
-class _OutOfBagTask:
-    """The arguments that all tasks share."""
-
-    task: Task
-    learners: list[Any]
-    rows: Ints
-    stacked: Floats
-
-
-def _block(shared: _OutOfBagTask, first: int) -> tuple[Floats, Floats]:
-    task, stacked = shared.task, shared.stacked
+def _predict_block(
+    task: Task, learners: list[Any], rows: Ints, stacked: Floats, first: int
+) -> tuple[Floats, Floats]:
+    """Predict the rows of stacked tables with some learners; see `outside`."""
     assert isinstance(task.kernel, PredictiveModel)
-    learners = shared.learners[first : first + LEARNERS_PER_TASK]
+    learners = learners[first : first + LEARNERS_PER_TASK]
     last = first + len(learners)
-    units = shared.rows if task.unit_of_row is None else task.unit_of_row[shared.rows]
+    units = rows if task.unit_of_row is None else task.unit_of_row[rows]
     in_bag = to_dense(task.design.counts(first, last)[:, units]) > 0
     learner_weights = task.design.weights(first, last)
     values = np.zeros((len(learners), *stacked.shape[:2], task.kernel.n_outputs))
@@ -105,14 +90,10 @@ def _block(shared: _OutOfBagTask, first: int) -> tuple[Floats, Floats]:
 
 def refit_learners(task: Task, L: int, n_jobs: int | None) -> list[Any]:
     """Refit the first L learners of a task, and keep them."""
-    bare = replace(task, at=_any_point(task), keep=True, oob=False, keep_bytes=None)
-    return evaluate(bare, 0, L, n_jobs=n_jobs, progress=False).learners
-
-
-def _any_point(task: Task) -> Floats | None:
-    """Return one query point, for kernels that need any."""
     kernel: Any = task.kernel
-    return None if kernel.coefficients else np.asarray(kernel.X[:1])
+    any_point = None if kernel.coefficients else np.asarray(kernel.X[:1])
+    bare = replace(task, at=any_point, keep=True, oob=False, keep_bytes=None)
+    return evaluate(bare, 0, L, n_jobs=n_jobs, progress=False).learners
 
 
 SAVE_SECONDS = 5.0  # seconds between two files; an interruption loses at most these
@@ -154,8 +135,7 @@ def repeat_fit(
     Repetition r depends on the seed and r alone, not on `n_jobs`, nor on what the
     `keeper` has of an earlier call.
     """
-    estimates = np.empty((R, repeating.n_values))
-    done = 0
+    estimates, done = np.empty((R, repeating.n_values)), 0
     if keeper is not None:
         stored = keeper.known(R)
         done = len(stored)

@@ -33,16 +33,16 @@ def available_memory(root: Path = ROOT) -> int | None:
     space included), what the control groups of this process leave, and its limit on
     addresses; the physical memory if nothing else is known.
     """
-    sizes = [_machine(root), *_groups(root), _addresses(root)]
-    known = [size for size in sizes if size is not None]
-    return max(0, min(known)) if known else _physical()
-
-
-def _machine(root: Path) -> int | None:
-    sizes = _table(root / "proc/meminfo")
-    if "MemAvailable" not in sizes:
+    known = [size for size in (*_groups(root), _addresses(root)) if size is not None]
+    machine = _table(root / "proc/meminfo")
+    if "MemAvailable" in machine:
+        known.append(1024 * (machine["MemAvailable"] + machine.get("SwapFree", 0)))
+    if known:
+        return max(0, min(known))
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
         return None
-    return 1024 * (sizes["MemAvailable"] + sizes.get("SwapFree", 0))
 
 
 def _table(path: Path) -> dict[str, int]:
@@ -77,10 +77,8 @@ def _groups(root: Path) -> list[int | None]:
             names = ("memory.max", "memory.current", "inactive_file")
         elif "memory" in kinds.split(","):
             top = root / "sys/fs/cgroup/memory"
-            names = (
-                *("memory.limit_in_bytes", "memory.usage_in_bytes"),
-                "total_inactive_file",
-            )
+            limit, used = "memory.limit_in_bytes", "memory.usage_in_bytes"
+            names = (limit, used, "total_inactive_file")
         else:
             continue
         # Within a container the group may be at the top, whatever its place.
@@ -109,13 +107,6 @@ def _addresses(root: Path) -> int | None:
         return None
     used = _table(root / "proc/self/status").get("VmSize", 0)
     return int(most) - 1024 * used
-
-
-def _physical() -> int | None:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 # Size of the learners up to which "auto" keeps them on any machine: 1 GiB.
@@ -173,25 +164,14 @@ class Collector:
     """Collects the first learners of a range, as many as the budget allows.
 
     If they exceed it, only the needed ones stay, see `needed_learners`. Trees that
-    would fill the memory are moved to a file.
-
-    Parameters
-    ----------
-    budget : int or None
-        Most bytes; None for all.
-    design : SubsampleDesign
-        The design of the learners.
-    start : int
-        Number of the first learner of the range.
+    would fill the memory are moved to a file. A budget of None keeps all.
     """
 
     def __init__(self, budget: int | None, design: SubsampleDesign, start: int) -> None:
         needed = needed_learners(design)
         self._budget = None if needed is None else budget
         self._needed = 0 if needed is None else max(0, needed - start)
-        self._size = 0
-        self._resident = 0
-        self._n_filed = 0
+        self._size = self._resident = self._n_filed = 0
         self.learners: list[Any] = []
 
     @property
@@ -200,18 +180,18 @@ class Collector:
 
     def add(self, learners: list[Any]) -> None:
         """Keep the next learners, or discard them."""
+        size = learner_bytes(learners)
         if not self._is_full:
             self.learners.extend(learners)
-            self._size += learner_bytes(learners)
+            self._size += size
         elif len(self.learners) < self._needed:
             self.learners.extend(learners)
         if self._is_full:
             del self.learners[self._needed :]
-        self._resident += learner_bytes(learners)
+        self._resident += size
         if self._resident > RESIDENT_BYTES:
-            self.learners[self._n_filed :] = spill_to_disk(
-                self.learners[self._n_filed :]
-            )
+            resident = slice(self._n_filed, None)
+            self.learners[resident] = spill_to_disk(self.learners[resident])
             self._n_filed, self._resident = len(self.learners), 0
 
 
@@ -246,17 +226,7 @@ def warn_of_dropped(
     """Warn that learners were not kept, and name the methods that need them.
 
     With keep_learners=False, for which the budget is zero, there is no warning.
-
-    Parameters
-    ----------
-    learners : sequence
-        Learners that are held.
-    n_kept : int
-        Learners that can predict.
-    B : int
-        Learners that were grown.
-    budget : int or None
-        Most bytes of learners; None for all.
+    `n_kept` of the B learners that were grown can predict.
     """
     if not budget or n_kept >= B or not learners:
         return

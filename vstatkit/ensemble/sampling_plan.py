@@ -28,39 +28,21 @@ ESTIMATE_B = 512
 
 
 class SamplingPlan(NamedTuple):
-    """How subsamples are drawn, and how their variance is estimated.
+    """How subsamples are drawn, and how their variance is estimated."""
 
-    Attributes
-    ----------
-    design : SubsampleDesign
-        Which units each learner sees.
-    size : int, "auto" or "complete"
-        Number of learners.
-    variance : str
-        Name of the variance estimator.
-    """
-
-    design: SubsampleDesign
-    size: Size
-    variance: str
+    design: SubsampleDesign  # which units each learner sees
+    size: Size  # number of learners, "auto" or "complete"
+    variance: str  # name of the variance estimator
 
 
 def jackknife_error(n: int, B: float, ratio: float) -> float:
-    """Predict the Monte Carlo error of a jackknife variance, relative to it.
-
-    Parameters
-    ----------
-    n : int
-        Units.
-    B : float
-        Learners.
-    ratio : float
-        `zeta_k / (k zeta_1)`.
+    """Predict the Monte Carlo error of a jackknife variance of n units, relative to it.
 
     Notes
     -----
     Each of n squared influences carries noise of variance `s2 = k/n zeta_k / B`, and
-    the noise of their sum is `sqrt(2 n) s2`; the sum is `k**2/n zeta_1`.
+    the noise of their sum is `sqrt(2 n) s2`; the sum is `k**2/n zeta_1`. The `ratio` is
+    `zeta_k / (k zeta_1)`.
     """
     return float(np.sqrt(2 * n) * ratio / B)
 
@@ -147,28 +129,25 @@ def choose_design(
 ) -> tuple[str, dict[str, Any]]:
     """Choose the name of the design, and its options; see `plan_sampling`.
 
-    Returns
-    -------
-    name, options
-        Shards if a name or an option asks for them, or if a jackknife of all feasible
-        learners would be too noisy and a shard has room for the given `k`;
-        independent subsamples otherwise. The default `k` is never reduced, because
-        that would change what is estimated.
+    They are shards if a name or an option asks for them, or if a jackknife of all
+    feasible learners would be too noisy and a shard has room for the given `k`;
+    independent subsamples otherwise. The default `k` is never reduced, because that
+    would change what is estimated.
     """
     options = {} if options is None else options
     feasible = _feasible_learners(size, max_B)
     error = jackknife_error(n, feasible, kind.typical_ratio)
-    noisy = error > MOST_ERROR and size != "complete"
     estimator = ESTIMATORS.get(variance)
     by_group = estimator is not None and estimator.source == "groups"
+    noisy = error > MOST_ERROR and size != "complete" and not by_group
     if design != AUTO:
-        if noisy and design in (IidDesign.name, "balanced") and not by_group:
+        if noisy and design in (IidDesign.name, "balanced"):
             _warn_of_jackknife(n, kind, feasible, error)
         return design, options
     if variance == ShardsDesign.name or "n_shards" in options:
         return ShardsDesign.name, options
     if not _is_hard(error, size, variance, options):
-        if noisy and not by_group:
+        if noisy:
             _warn_of_jackknife(n, kind, feasible, error)
         return IidDesign.name, options
     n_shards = 0 if k is None else min(N_SHARDS, n // subsample_size(k, n))

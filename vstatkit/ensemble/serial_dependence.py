@@ -49,19 +49,9 @@ def find_serial_dependence(
 ) -> Finding | None:
     """Find correlated residuals of neighbours, in row order or along a date.
 
-    Parameters
-    ----------
-    scores : Scores or None
-        Out-of-bag residuals.
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    frame : DataFrame or None
-        All columns of the data, in the same rows, from which the order is inferred.
-        None if they are not in memory.
-    unit_of_row : ndarray of shape (n,) or None
-        Cluster of every row. Means of successive clusters are compared then.
-    n_classes : int or None
-        Number of classes; more than two are not tested.
+    The order is inferred from the `frame`, which has all columns of the data; it is
+    None if they are not in memory. If there are clusters, the means of successive
+    clusters are compared. More than two classes are not tested.
 
     Notes
     -----
@@ -96,13 +86,11 @@ def find_serial_dependence(
             values, at = grouped, np.arange(grouped.size)
             rows = rows[_run_starts(unit_of_row[rows])]
         correlation = _lag_correlation(values, at)
-        units = None if order.units is None else order.units[rows]
-        if correlation is not None and (
-            units is None or _ends_at_units(values, at, units)
-        ):
-            return _finding(
-                correlation, order.name, values.size, unit_of_row is not None
-            )
+        if correlation is None:
+            continue
+        if order.units is None or _ends_at_units(values, at, order.units[rows]):
+            clusters = unit_of_row is not None
+            return _finding(correlation, order.name, values.size, clusters)
     return None
 
 
@@ -133,7 +121,9 @@ def _orders(frame: pd.DataFrame, y: Floats) -> Iterator[_Order]:
         return
     for column in by:
         units = column.to_numpy(dtype=np.float64)
-        if not _is_sorted_within(y, units):
+        # Unless rows are sorted by the response within each unit.
+        steps = np.diff(y)[units[1:] == units[:-1]]
+        if (steps > 0).any() and (steps < 0).any():
             yield _Order(here, name, units)
 
 
@@ -154,13 +144,6 @@ def _dates(frame: pd.DataFrame) -> Iterator[tuple[str, Floats]]:
 def _is_sorted(values: Floats) -> bool:
     before, after = values[:-1], values[1:]
     return bool((before <= after).all() or (before >= after).all())
-
-
-def _is_sorted_within(values: Floats, units: Floats) -> bool:
-    """Whether rows are sorted by units, and by these values within each of them."""
-    same = units[1:] == units[:-1]
-    steps = (values[1:] - values[:-1])[same]
-    return bool((steps <= 0).all() or (steps >= 0).all())
 
 
 def _is_sorted_by(column: pd.Series) -> bool:

@@ -14,17 +14,9 @@ CONSTRAINT_WEIGHT = 1e3
 def stacking_weights(first: Floats, second: Floats, n_units: int) -> Floats:
     r"""Weigh candidates by their out-of-bag residuals in two pilot ensembles.
 
-    Parameters
-    ----------
-    first, second : ndarray of shape (c, rows)
-        Residuals of every candidate, from the least smooth to the smoothest.
-    n_units : int
-        Units (rows, or clusters) that the rows belong to.
-
-    Returns
-    -------
-    ndarray of shape (c,)
-        Weights, which add up to one; none is below `LEAST_SHARE` unless it is zero.
+    The residuals, shape (c, rows), are ordered from the least smooth candidate to the
+    smoothest; `n_units` is the number of units (rows, or clusters) that the rows belong
+    to. Weights add up to one; none is below `LEAST_SHARE` unless it is zero.
 
     Notes
     -----
