@@ -45,9 +45,8 @@ def covariance(
     deviation = np.sqrt(estimates.scaled_variance)
     scale = np.where(deviation > 0, deviation, 1.0)
     roots, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    positive_roots = np.maximum(roots, 0.0)
     total = np.abs(roots).sum()
-    repaired = (vectors * positive_roots) @ vectors.T
+    repaired = (vectors * np.maximum(roots, 0.0)) @ vectors.T
     diagonal = np.sqrt(np.diag(repaired))
     unit = np.where(diagonal > 0, diagonal, 1.0)
     repaired = repaired / np.outer(unit, unit)
@@ -91,7 +90,7 @@ ALIKE = 1e-8  # relative spread over learners below which a combination does not
 class WaldTest:
     """A joint test of linear restrictions."""
 
-    statistic: float  # wald's chi-square over `df_num`
+    statistic: float  # Wald's chi-square over `df_num`
     df_num: int  # number of independent restrictions
     df_denom: float  # degrees of freedom of the variance estimates; see `joint_df`
     # By the survival function of F; nan, as the statistic, if nothing varies, or if a
@@ -129,21 +128,10 @@ def wald_test(
     *,
     replicates: bool = False,
 ) -> WaldTest:
-    """Test that differences with covariance `matrix` are all zero.
+    """Test that r differences with covariance `matrix` are all zero.
 
-    Parameters
-    ----------
-    difference : ndarray of shape (r,)
-        Estimates minus their hypothesised values.
-    matrix : ndarray of shape (r, r)
-        Covariance.
-    df : float
-        Degrees of freedom of the variances.
-    null : str
-        Hypothesis.
-    replicates : bool
-        Whether the covariance is that of `df + 1` replicates, over their number: then
-        the test is Hotelling's, exact for normal replicates.
+    With `replicates`, the covariance is that of `df + 1` replicates, over their number:
+    then the test is Hotelling's, exact for normal replicates.
 
     Notes
     -----
@@ -163,7 +151,8 @@ def wald_test(
     statistic = float(z @ inverse @ z) / rank
     if replicates:
         check_replicates(rank, df)
-        statistic, df = _hotelling(statistic, rank, df)
+        left = df - rank + 1
+        statistic, df = statistic * left / df, left
     else:
         statistic *= df / (df + rank - 1)
     pvalue = float(stats.f.sf(statistic, rank, df))
@@ -179,24 +168,10 @@ def check_replicates(rank: int, df: float) -> None:
         )
 
 
-def _hotelling(statistic: float, rank: int, df: float) -> tuple[float, float]:
-    """Convert Wald's F of replicates to Hotelling's, with its degrees of freedom."""
-    left = df - rank + 1
-    return statistic * left / df, left
-
-
 def joint_df(df: Floats) -> float:
-    r"""Combine the degrees of freedom of uncorrelated directions.
+    r"""Combine the degrees of freedom of the variances in uncorrelated directions.
 
-    Parameters
-    ----------
-    df : ndarray of shape (r,)
-        Degrees of freedom of the variance in each direction.
-
-    Returns
-    -------
-    float
-        At least the smallest of them and at most their mean.
+    The result is at least the smallest of them and at most their mean.
 
     Notes
     -----
@@ -228,18 +203,11 @@ def joint_df(df: Floats) -> float:
 
 @dataclass(frozen=True)
 class Directions:
-    """Combinations of restrictions that are uncorrelated over the learners.
+    """Combinations of restrictions that are uncorrelated over the learners."""
 
-    Attributes
-    ----------
-    varying : ndarray of shape (rank, r)
-        Coefficients of combinations whose values have variance one over the learners.
-    fixed : ndarray of shape (r - rank, r)
-        Coefficients of combinations that do not vary over the learners.
-    """
-
+    # (rank, r): coefficients of combinations whose values have variance one
     varying: Floats
-    fixed: Floats
+    fixed: Floats  # (r - rank, r): coefficients of combinations that do not vary
 
     def fixed_differences(self, difference: Floats) -> Floats:
         """Compute the differences in fixed directions; rounding errors are zero."""
@@ -249,16 +217,10 @@ class Directions:
 
 
 def directions(values: Floats, weights: Floats | None) -> Directions:
-    """Find uncorrelated combinations of the values of restrictions.
+    """Find uncorrelated combinations of the values (B, r) of restrictions.
 
     Up to a rotation, `varying` depends only on the space that the restrictions span.
-
-    Parameters
-    ----------
-    values : ndarray of shape (B, r)
-        Value of each restriction by each learner.
-    weights : ndarray of shape (B,) or None
-        Weights of the learners.
+    `weights` are those of the learners.
     """
     share = np.full(len(values), 1 / len(values))
     if weights is not None:
@@ -278,8 +240,6 @@ def directions(values: Floats, weights: Floats | None) -> Directions:
 def holm(pvalues: Floats) -> Floats:
     """Adjust p-values to control the family-wise error rate (Holm).
 
-    Notes
-    -----
     The j-th smallest of m is multiplied by `m - j + 1`; none is smaller than the one
     before it, nor above one.
 
@@ -293,9 +253,9 @@ def holm(pvalues: Floats) -> Floats:
     >>> holm(np.array([0.01, 0.04, 0.03]))
     array([0.03, 0.06, 0.06])
     """
-    order = np.argsort(pvalues)
-    raised = pvalues[order] * np.arange(len(pvalues), 0, -1)
-    adjusted = np.empty(len(pvalues))
+    order, m = np.argsort(pvalues), len(pvalues)
+    raised = pvalues[order] * np.arange(m, 0, -1)
+    adjusted = np.empty(m)
     adjusted[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
     return adjusted
 
@@ -303,8 +263,6 @@ def holm(pvalues: Floats) -> Floats:
 def benjamini_hochberg(pvalues: Floats) -> Floats:
     """Adjust p-values to control the false discovery rate (Benjamini-Hochberg).
 
-    Notes
-    -----
     The j-th smallest of m is multiplied by `m / j`; none is larger than the one after
     it.
 
@@ -318,8 +276,7 @@ def benjamini_hochberg(pvalues: Floats) -> Floats:
     >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03]))
     array([0.03, 0.04, 0.04])
     """
-    order = np.argsort(pvalues)[::-1]
-    m = len(pvalues)
+    order, m = np.argsort(pvalues)[::-1], len(pvalues)
     raised = pvalues[order] * m / np.arange(m, 0, -1)
     adjusted = np.empty(m)
     adjusted[order] = np.minimum(np.minimum.accumulate(raised), 1.0)

@@ -11,14 +11,11 @@ from vstatkit.variance.noise import positive_mean
 
 TOL = 0.1  # default tolerance of the relative Monte Carlo error of a standard error
 
+# Share of the response's scale below which a standard error is small. Small ones may
+# have the absolute error of the largest small one: with the default `TOL`, 0.001 for
+# probabilities, and 0.006 standard deviations of a normal response. The scale is half
+# the range, or three robust standard deviations if these are less.
 SMALL = 0.02
-"""Share of the response's scale below which a standard error is small.
-
-Small ones may have the absolute error of the largest small one: with the default `TOL`,
-0.001 for probabilities, and 0.006 standard deviations of a normal response. The scale
-is half the range, or three robust standard deviations if these are less.
-"""
-
 WITHIN = 3.0  # number of robust standard deviations that replace half the range
 MOST_SORTED = 200_000  # largest number of responses for which quartiles are computed
 
@@ -67,9 +64,10 @@ class Tolerance:
         return learners_at(target, law.a, law.b)
 
     def _error_law(self, estimates: Estimates) -> "ErrorLaw":
-        return (
-            ErrorLaw.of_mean(estimates) if self.pooled else ErrorLaw.of_each(estimates)
-        )
+        if self.pooled:
+            return ErrorLaw.of_mean(estimates)
+        unit, variance = estimates.unit, estimates.likely_variance
+        return ErrorLaw(variance, *estimates.error_law, unit)
 
 
 @dataclass(frozen=True)
@@ -119,16 +117,10 @@ class ErrorLaw:
     """The Monte Carlo error of standard errors as a function of B."""
 
     variance: Floats  # (m,): squared standard errors, in squares of `unit`
-    # a, b: (m,): their Monte Carlo variance is `a/B**2 + b/B`, in fourth powers of
-    # `unit`
+    # (m,): their Monte Carlo variance is `a/B**2 + b/B`, in fourth powers of `unit`
     a: Floats
     b: Floats
     unit: Floats  # (m,): unit of the standard errors
-
-    @classmethod
-    def of_each(cls, estimates: Estimates) -> "ErrorLaw":
-        """Describe each estimate."""
-        return cls(estimates.likely_variance, *estimates.error_law, estimates.unit)
 
     @classmethod
     def of_mean(cls, estimates: Estimates) -> "ErrorLaw":
@@ -158,17 +150,9 @@ class ErrorLaw:
 def robust_share(y: Floats) -> float:
     """Compute the ratio of three robust standard deviations and half the range.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Responses.
-
-    Returns
-    -------
-    float
-        At most one, and one for a response of two values. The standard deviation is
-        that of a normal distribution with the same interquartile range or, if that is
-        zero, with the same mean distance from the median.
+    It is at most one, and one for a response of two values. The standard deviation is
+    that of a normal distribution with the same interquartile range or, if that is zero,
+    with the same mean distance from the median.
 
     Examples
     --------
@@ -204,20 +188,11 @@ def tolerance_of(
     share: float = 1.0,
     replicates: bool = False,
 ) -> Tolerance:
-    """Build a tolerance, with defaults for `tol` and `atol`.
+    """Build a tolerance, by default `TOL` and `tol` times a `SMALL` standard error.
 
-    Parameters
-    ----------
-    tol : float or None
-        Relative tolerance; None for `TOL`.
-    atol : float or None
-        Absolute tolerance; None for `tol` times a `SMALL` standard error.
-    limit : ndarray of shape (m,), float or None
-        Half the range of the predictions; None if it is unknown.
-    share : float
-        Share of `limit` that is the scale; see `robust_share`.
-    replicates : bool
-        Whether the variance is that of replicates, such as shards.
+    `limit` is half the range of the predictions, shape (m,) or a number, if it is
+    known, and `share` the part of it that is the scale; see `robust_share`.
+    `replicates` says whether the variance is that of replicates, such as shards.
     """
     kind = Shrinkage if replicates else Tolerance
     tol = TOL if tol is None else tol

@@ -12,24 +12,14 @@ from vstatkit.sampling.grouped_learners import GroupedDesign
 from vstatkit.sampling.streams import Purpose, learner_keys
 
 ROUNDS = 8  # rounds of mixing; four do not deal pairs of a dozen units uniformly
+# Default number of shards; the relative error of a standard error is then 11 %.
+N_SHARDS = 40
+# Least number of shards: Student's t then has three degrees of freedom.
+LEAST_SHARDS = 4
 
 
 def deal_units(places: Ints, n: int, seed: int) -> Ints:
-    """Return the units at given places of a random order of `n` units.
-
-    Parameters
-    ----------
-    places : ndarray of int
-        Places, from 0 to n - 1.
-    n : int
-        Number of units.
-    seed : int
-        Seed of the order.
-
-    Returns
-    -------
-    ndarray of int
-        Units, of the shape of `places`; each occurs at exactly one place.
+    """Return the units at given places, from 0 to n - 1, of a random order of n units.
 
     Notes
     -----
@@ -78,12 +68,6 @@ def _hash_bits(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
     z = (z ^ (z >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     z = (z ^ (z >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     return z ^ (z >> np.uint64(33))
-
-
-# Default number of shards; the relative error of a standard error is then 11 %.
-N_SHARDS = 40
-# Least number of shards: Student's t then has three degrees of freedom.
-LEAST_SHARDS = 4
 
 
 @dataclass(frozen=True)
