@@ -28,26 +28,22 @@ class Gradient(NamedTuple):
 def gradient(
     function: Callable[[Floats], Floats], at: Floats, errors: Floats
 ) -> Gradient:
-    r"""Differentiate a function of estimates, from shape (m,) to shape (r,).
+    """Differentiate a function of estimates, from shape (m,) to shape (r,).
 
     The standard errors set the step. Estimates without error are fixed.
 
-    Notes
-    -----
-    With central differences :math:`D(h) = (f(p + h) - f(p - h)) / 2h` at the steps
-    h of a tenth and a twentieth of a standard error the derivative is
+    With central differences :math:`D(h) = (f(p + h) - f(p - h)) / 2h` at the steps h of
+    a tenth and a twentieth of a standard error the derivative is
     :math:`(4 D(h/2) - D(h)) / 3`, with an error of the fourth order in h; it is exact
-    for polynomials of the fourth degree. If the slopes to the left and to the right
-    do not approach each other as h is halved, the function has a kink or a jump, and
-    an error is raised.
+    for polynomials of the fourth degree. If the slopes to the left and to the right do
+    not approach each other as h is halved, the function has a kink or a jump, and an
+    error is raised.
 
     References
     ----------
     Richardson (1911), The approximate arithmetical solution by finite differences of
     physical problems, Philosophical Transactions A 210. doi:10.1098/rsta.1911.0009
 
-    Examples
-    --------
     >>> result = gradient(lambda p: p[:1] / p[1:], np.array([3.0, 2.0]), np.ones(2))
     >>> result.slopes.round(4)
     array([[ 0.5 , -0.75]])

@@ -280,8 +280,6 @@ def stabilise(
     The components are those of values divided by `unit`, and `limit` is the largest
     standard deviation that an estimate can have, in its own unit; both have shape (m,).
 
-    Notes
-    -----
     A sampling variance V that can be negative, with Monte Carlo standard error s, is
     replaced by its posterior mean under a flat prior on positive values,
     `V+ = V + s phi(V/s) / Phi(V/s)`. In small ensembles it is bounded by the variance
@@ -325,11 +323,6 @@ def data_variance(concentration: Floats, n: int) -> Floats:
     `2/(n - 1) + g/n`. The estimate of g is the one that is unbiased under normality,
     because `n concentration - 3` is much too small for few units. See "Few units" in
     docs/theory.md.
-
-    Examples
-    --------
-    >>> data_variance(np.array([3 / 102, 0.2]), 100).round(3)  # normal; five units
-    array([0.02, 0.2 ])
     """
     excess = n * concentration - 3
     if n > 3:

@@ -69,8 +69,6 @@ class Support:
         `least` the one used if `nobs` applies instead; by default the same. The lower
         and the upper ends are inside the range, and around the estimate.
 
-        Notes
-        -----
         A standard error s of the share p corresponds to `N = p (1 - p) / s**2`
         observations. Adding `z**2` of them, half to the class (z is `critical`), gives
         the share q and the interval `q ± z sqrt(q (1 - q) / (N + z**2))`, truncated to
@@ -197,18 +195,11 @@ def effective_size(share: Floats, variance: Floats, units: int) -> float:
     `share` and `variance` are probabilities at reference rows and their estimated
     variances. The result is from 1 to the number of units.
 
-    Notes
-    -----
     Variances V of probabilities p correspond to `N = sum p (1 - p) / sum V`
     observations on average. At a single point, N is at most `MOST_TIMES` times as
     large: much larger values mean that learners agree by chance. The number of rows in
     leaves is not a valid bound, because pure leaves are large if the probability is
     underestimated.
-
-    Examples
-    --------
-    >>> effective_size(np.array([0.0, 0.5]), np.array([0.0, 0.025]), 100)
-    40.0
     """
     spread, total = float(np.sum(share * (1 - share))), float(np.sum(variance))
     if spread <= 0 or total <= 0:
@@ -233,8 +224,6 @@ def reach(critical: Floats | float, curvature: Floats) -> Floats:
     `critical` is the quantile t of a symmetric interval. The curvature b is positive
     towards the short side, negative towards the long side.
 
-    Notes
-    -----
     The quantile t of a studentised estimate with skewness g is, to first order,
     :math:`t - g (2 t^2 + 1) / 6` (Hall 1992, section 2.6). An interval extends
 
@@ -242,8 +231,6 @@ def reach(critical: Floats | float, curvature: Floats) -> Floats:
 
     on the other: increasing in t, and t for b = 0.
 
-    Examples
-    --------
     >>> reach(2.0, np.array([0.3, 0.0, -0.3])).round(3)
     array([1.567, 2.   , 2.6  ])
     """
@@ -280,8 +267,6 @@ def known_skew(
 
     `noise_share` is the Monte Carlo variance of one influence over the sum of squares.
 
-    Notes
-    -----
     The squared Monte Carlo error is :math:`9 r \kappa + 36 r^2 + 15 n r^3` with the
     share r and the concentration :math:`\kappa`. N normal units have the concentration
     3/N, and the skewness of their mean has the standard error :math:`\sqrt 6 / N` over

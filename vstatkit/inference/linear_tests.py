@@ -133,8 +133,6 @@ def wald_test(
     With `replicates`, the covariance is that of `df + 1` replicates, over their number:
     then the test is Hotelling's, exact for normal replicates.
 
-    Notes
-    -----
     The covariance is estimated, so F is too large on average. For replicates, F is
     multiplied by Hotelling's factor `(df - r + 1)/df`. Otherwise the factor is
     `df/(df + r - 1)`, which agrees with it to first order in `1/df` and is positive for
@@ -173,8 +171,6 @@ def joint_df(df: Floats) -> float:
 
     The result is at least the smallest of them and at most their mean.
 
-    Notes
-    -----
     Wald's F is the mean of r squared t statistics, each with the expectation
     :math:`\nu_j / (\nu_j - 2)`. An F distribution with :math:`\nu` degrees of freedom
     in the denominator has the same expectation if
@@ -189,11 +185,6 @@ def joint_df(df: Floats) -> float:
     hypotheses in generalized least squares analyses of unbalanced split-plot
     experiments, Journal of Statistical Computation and Simulation 54.
     doi:10.1080/00949659608811740
-
-    Examples
-    --------
-    >>> round(joint_df(np.array([4.0, 12.0])), 3), joint_df(np.array([1.0, 30.0]))
-    (5.333, 1.0)
     """
     least = float(df.min())
     if least <= 2 or least == df.max():
@@ -248,8 +239,6 @@ def holm(pvalues: Floats) -> Floats:
     Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian
     Journal of Statistics 6, 65-70.
 
-    Examples
-    --------
     >>> holm(np.array([0.01, 0.04, 0.03]))
     array([0.03, 0.06, 0.06])
     """
@@ -270,11 +259,6 @@ def benjamini_hochberg(pvalues: Floats) -> Floats:
     ----------
     Benjamini and Hochberg (1995), Controlling the false discovery rate, JRSS B 57.
     doi:10.1111/j.2517-6161.1995.tb02031.x
-
-    Examples
-    --------
-    >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03]))
-    array([0.03, 0.04, 0.04])
     """
     order, m = np.argsort(pvalues)[::-1], len(pvalues)
     raised = pvalues[order] * m / np.arange(m, 0, -1)

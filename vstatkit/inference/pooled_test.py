@@ -39,8 +39,6 @@ def covariance_traces(
     other part, `zeta_k / B`. The result is None if the influences are not larger than
     their noise.
 
-    Notes
-    -----
     The square of an estimated matrix is too large by the variance of its entries, due
     to the finite numbers of learners and units. Write the estimate as a sum over units,
 
@@ -229,8 +227,6 @@ def pooled_sf(
 ) -> float:
     r"""Compute the probability of a statistic at least this large under the null.
 
-    Notes
-    -----
     With :math:`f_1, f_2` and h for the degrees of freedom, see `PooledTest`, and h at
     most :math:`f_1`, the statistic is compared with
 
@@ -241,8 +237,6 @@ def pooled_sf(
     whose numerator has the mean 1, the variance :math:`2 / f_1` and the skewness of
     :math:`\chi^2_h`. For :math:`h = f_1` this is F.
 
-    Examples
-    --------
     >>> round(pooled_sf(2.0, 10.0, np.inf, 10.0), 4)  # chi-square: 20 at 10
     0.0293
     >>> round(pooled_sf(2.0, 10.0, np.inf, 3.0), 4)  # some directions vary more

@@ -51,8 +51,6 @@ def row_noise(
     each, shape (B, p, v, c), and `codes` the levels whose averages the rows are in. The
     result is the noise of the v * n_levels * c averages, in this order.
 
-    Notes
-    -----
     Up to a factor, the influence of a row is
     :math:`g_j = w_j (\hat f(x_j) - \sum_i w_i \hat f(x_i))`, a mean over learners, so
     its variance is estimated like that of a prediction. The noise is
@@ -129,8 +127,6 @@ def row_influence(
     result has shape (n_units, c). `without` are the means by the learners that did not
     see each unit, if these predicted its rows.
 
-    Notes
-    -----
     .. math::
 
         g_u = \sqrt{\frac{G}{G - 1}} \sum_{i \in u} w_i \, (p_i - t_u), \qquad
@@ -138,12 +134,6 @@ def row_influence(
 
     where G units have rows with a weight. The squares of n rows of equal weight add up
     to :math:`\sum_i (p_i - \bar p)^2 / (n (n - 1))`, the variance of a mean.
-
-    Examples
-    --------
-    >>> g = row_influence(np.array([[1.0], [2.0], [6.0]]), np.full(3, 1 / 3), None, 3)
-    >>> float((g**2).sum()), float(np.var([1, 2, 6], ddof=1) / 3)
-    (2.333333333333333, 2.3333333333333335)
     """
     places = np.arange(len(shares)) if unit_of_row is None else unit_of_row
     centre = shares @ predicted if without is None else without[places]

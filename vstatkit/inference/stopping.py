@@ -154,8 +154,6 @@ def robust_share(y: Floats) -> float:
     that of a normal distribution with the same interquartile range or, if that is zero,
     with the same mean distance from the median.
 
-    Examples
-    --------
     >>> robust_share(np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
     1.0
     >>> round(robust_share(np.r_[np.zeros(85), np.arange(1.0, 16.0) ** 2]), 3)
@@ -204,8 +202,6 @@ def tolerance_of(
 def round_up(number: float) -> str:
     """Format a forecast with two significant digits, rounded up.
 
-    Examples
-    --------
     >>> round_up(53_964.2), round_up(87), round_up(130.0)
     ('54,000', '87', '130')
     """

@@ -21,8 +21,6 @@ LEAST_SHARDS = 4
 def deal_units(places: Ints, n: int, seed: int) -> Ints:
     """Return the units at given places, from 0 to n - 1, of a random order of n units.
 
-    Notes
-    -----
     A place is a cell of a table of about sqrt(n) rows and columns. Each round shifts it
     within its column by a hash of the column, then within its row by a hash of the row.
     Both shifts are invertible, so cells stay distinct. A cell beyond n is shifted again
@@ -32,11 +30,6 @@ def deal_units(places: Ints, n: int, seed: int) -> Ints:
     ----------
     Black and Rogaway (2002), Ciphers with arbitrary finite domains.
     doi:10.1007/3-540-45760-7_9
-
-    Examples
-    --------
-    >>> sorted(deal_units(np.arange(5), 5, seed=1).tolist())
-    [0, 1, 2, 3, 4]
     """
     rows = int(np.ceil(np.sqrt(n)))
     table = (np.uint64(rows), np.uint64(-(-n // rows)))
@@ -108,11 +101,6 @@ class ShardsDesign(GroupedDesign):
     ) -> int | None:
         """Return the size of a shard."""
         return n // max(n_shards, 1)
-
-    @property
-    def learners_per_round(self) -> int:
-        """One learner of every shard."""
-        return self.n_shards
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""

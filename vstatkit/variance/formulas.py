@@ -305,11 +305,7 @@ def zeta_1_im(values: Floats, groups: Ints, *, joint: bool = False) -> Floats:
 
 
 def little_bags(
-    values: Floats,
-    groups: Ints,
-    *,
-    joint: bool = False,
-    centre: Floats | None = None,
+    values: Floats, groups: Ints, *, joint: bool = False, centre: Floats | None = None
 ) -> tuple[Floats, Floats]:
     r"""Estimate the sampling variance by the bootstrap of little bags.
 
@@ -360,11 +356,7 @@ def little_bags(
 
 
 def bag_moments(
-    values: Floats,
-    groups: Ints,
-    *,
-    joint: bool = False,
-    centre: Floats | None = None,
+    values: Floats, groups: Ints, *, joint: bool = False, centre: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """Compute `little_bags` before it is made positive, and its noise."""
     rho = values - (values.mean(axis=0) if centre is None else centre)

@@ -189,8 +189,6 @@ class ShardMoments(NamedTuple):
 def shard_moments(values: Floats, groups: Ints, *, joint: bool = False) -> ShardMoments:
     r"""Compute the variances between and within shards of equal numbers of learners.
 
-    Notes
-    -----
     With the mean :math:`\bar h_g` of the L learners of shard g, out of G shards,
 
     .. math::

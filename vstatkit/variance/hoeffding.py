@@ -60,15 +60,12 @@ def pair_weights(
     The subsamples have `size` and `other` distinct observations out of n, and share
     `overlap` of them.
 
-    Notes
-    -----
     `Q_1` is a sum over observations of squared differences between the mean of the
-    learners that hold it and of those that do not, `Q_2` a sum over pairs of
-    squared second differences. Each square is a double sum over learners, whose
-    weights depend on how many observations are in both subsamples, in one of them,
-    or in neither. With subsamples of fixed size, and all of them, the c-th order
-    has the coefficient `c (n-1)/(n-c)` in `Q_1` and
-    `c (c-1)/2 (n-2)(n-3)/((n-c)(n-c-1))` in `Q_2`.
+    learners that hold it and of those that do not, `Q_2` a sum over pairs of squared
+    second differences. Each square is a double sum over learners, whose weights depend
+    on how many observations are in both subsamples, in one of them, or in neither. With
+    subsamples of fixed size, and all of them, the c-th order has the coefficient
+    `c (n-1)/(n-c)` in `Q_1` and `c (c-1)/2 (n-2)(n-3)/((n-c)(n-c-1))` in `Q_2`.
     """
     one, both, split, none = chances
     sizes = size + other
@@ -143,10 +140,7 @@ class PairSums(NamedTuple):
 
 
 def sum_pairs(
-    presence: Any,
-    values: Floats,
-    chances: PairChances,
-    weights: Floats | None = None,
+    presence: Any, values: Floats, chances: PairChances, weights: Floats | None = None
 ) -> PairSums:
     """Compare all pairs of learners with reference values (L, r), block after block.
 
@@ -310,10 +304,7 @@ def most_learners_compared(n: int) -> int:
 
 
 def measure_orders(
-    design: SubsampleDesign,
-    B: int,
-    values: Callable[[int], Floats],
-    kind: KernelKind,
+    design: SubsampleDesign, B: int, values: Callable[[int], Floats], kind: KernelKind
 ) -> HigherOrders:
     r"""Measure rho on pairs of learners, if that is worth its cost.
 

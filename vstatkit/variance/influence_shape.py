@@ -19,8 +19,6 @@ def influence_concentration(
     `sum c**4 / (sum c**2)**2` with the noise subtracted from both sums; 1/n if all
     units are equally influential, one if only a single unit is.
 
-    Notes
-    -----
     Noise of variance s2 in every c adds `6 s2 sum c**2 + 3 n s2**2` to the fourth
     powers and `n s2` to the squares. After subtraction they are made positive like
     variances.
@@ -40,11 +38,6 @@ def largest_share(largest: Floats, squares: Floats, noise: Floats, n: int) -> Fl
     `noise` is the Monte Carlo variance of one influence. It adds once to the largest
     square and n times to the sum, so the plain ratio is too small unless there are many
     learners. Both are corrected for it. The share is zero without any influence.
-
-    Examples
-    --------
-    >>> largest_share(np.array([4.0]), np.array([10.0]), np.array([0.0]), 50)
-    array([0.4])
     """
     positive = _positive_squares(squares - n * noise, noise, n)
     excess = np.maximum(largest - noise, 0.0)
@@ -183,13 +176,6 @@ def influence_skew(
     """Compute the skewness of estimates from sums over units of powers of influences.
 
     `noise` is the Monte Carlo variance of one influence, shape (m,).
-
-    Examples
-    --------
-    >>> c = np.array([3.0, -1.0, -1.0, -1.0])
-    >>> sums = [np.array([np.sum(c**power)]) for power in (2, 3, 4)]
-    >>> influence_skew(*sums, np.zeros(1), 4).round(4)
-    array([0.5774])
     """
     powers = InfluencePowers(squares, cubes, fourths, n)
     return cumulants(powers, InfluenceNoise(noise, np.zeros_like(noise))).skew

@@ -472,10 +472,7 @@ def presence_of(design: SubsampleDesign, values: Floats) -> PresenceMoments:
         return presence_moments(sum_ensemble(design, values, presence=True), chance)
     B = float(len(values))
     sums = sum_powers(
-        design,
-        values,
-        lambda N: (_invert_absences(N, B, chance), None),
-        presence=True,
+        design, values, lambda N: (_invert_absences(N, B, chance), None), presence=True
     )
     return _presence_of_powers(
         sums.appearances,

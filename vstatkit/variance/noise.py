@@ -47,8 +47,6 @@ def noise_variance(sampling: Floats, noise: Floats, n: int) -> Floats:
     `sampling` is V without its bias, and `noise` the Monte Carlo variance of one
     influence.
 
-    Notes
-    -----
     .. math:: 2 n s_2^2 + 4 s_2 \max(V, 0) .
 
     Each influence carries independent noise of variance :math:`s_2`. The square of the

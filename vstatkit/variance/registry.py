@@ -96,11 +96,6 @@ def largest_k(n: int, *, replace: bool = True) -> int:
 
     It is at least n with replacement. Without replacement the absent share is the same,
     and at least one unit.
-
-    Examples
-    --------
-    >>> largest_k(100), largest_k(1000), largest_k(1000, replace=False)
-    (229, 2301, 900)
     """
     if not replace:
         return max(1, n - max(1, int(np.ceil(LEAST_ABSENT_SHARE * n))))
