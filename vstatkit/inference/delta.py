@@ -39,8 +39,6 @@ def gradient(
     not approach each other as h is halved, the function has a kink or a jump, and an
     error is raised.
 
-    References
-    ----------
     Richardson (1911), The approximate arithmetical solution by finite differences of
     physical problems, Philosophical Transactions A 210. doi:10.1098/rsta.1911.0009
 

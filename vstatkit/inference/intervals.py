@@ -77,8 +77,6 @@ class Support:
         interval is `[p - u p, p + u (1 - p)]`, where u is the upper bound of a single
         probability of zero. See "Intervals of probabilities" in docs/theory.md.
 
-        References
-        ----------
         Agresti and Coull (1998), Approximate is better than "exact" for interval
         estimation of binomial proportions, The American Statistician 52.
         doi:10.1080/00031305.1998.10480550

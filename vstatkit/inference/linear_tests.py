@@ -72,9 +72,8 @@ def scaled_covariance(
     """
     parts = estimates.scaled
     scaled = values / estimates.unit
-    sampling, monte_carlo = estimate_covariance(
-        parts.method, design, scaled, parts.orders
-    )
+    method = parts.method
+    sampling, monte_carlo = estimate_covariance(method, design, scaled, parts.orders)
     if points is not None:
         rows = points.rescale(estimates.unit)
         influence = joint_influence(design, scaled, parts.method, rows)
@@ -179,8 +178,6 @@ def joint_df(df: Floats) -> float:
 
     If a direction has two or fewer degrees of freedom, the smallest is used.
 
-    References
-    ----------
     Fai and Cornelius (1996), Approximate F-tests of multiple degree of freedom
     hypotheses in generalized least squares analyses of unbalanced split-plot
     experiments, Journal of Statistical Computation and Simulation 54.
@@ -234,8 +231,6 @@ def holm(pvalues: Floats) -> Floats:
     The j-th smallest of m is multiplied by `m - j + 1`; none is smaller than the one
     before it, nor above one.
 
-    References
-    ----------
     Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian
     Journal of Statistics 6, 65-70.
 
@@ -255,8 +250,6 @@ def benjamini_hochberg(pvalues: Floats) -> Floats:
     The j-th smallest of m is multiplied by `m / j`; none is larger than the one after
     it.
 
-    References
-    ----------
     Benjamini and Hochberg (1995), Controlling the false discovery rate, JRSS B 57.
     doi:10.1111/j.2517-6161.1995.tb02031.x
     """

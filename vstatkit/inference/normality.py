@@ -84,8 +84,6 @@ def moment_tests(
     The omnibus test combines D'Agostino's test of the skewness, and Anscombe and
     Glynn's of the kurtosis.
 
-    References
-    ----------
     D'Agostino, Belanger and D'Agostino Jr. (1990), The American Statistician 44.
     """
     varies = squares > 0

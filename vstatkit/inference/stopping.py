@@ -86,30 +86,25 @@ class Shrinkage(Tolerance):
 
     def excess(self, estimates: Estimates) -> float:
         """Compute the ratio of the possible reduction and the allowed one."""
-        V, M, unit = self._parts(estimates)
-        allowed = self._allowed_gap(estimates, V, unit)
+        V, M, allowed = self._parts(estimates)
         gap = np.sqrt(V + M) - np.sqrt(V)
         return float(ratio(np.array(gap), np.array(allowed)))
 
     def learners_needed(self, estimates: Estimates) -> Floats:
         """Compute the learners at which the possible reduction is the allowed one."""
-        V, M, unit = self._parts(estimates)
-        allowed = self._allowed_gap(estimates, V, unit)
+        V, M, allowed = self._parts(estimates)
         noise = np.array(M * estimates.n_learners)
         wanted = ratio(noise, np.array(allowed**2 + 2 * allowed * np.sqrt(V)))
         return np.full(estimates.unit.shape, wanted)
 
-    def _allowed_gap(self, estimates: Estimates, V: float, unit: float) -> float:
-        least = float(np.mean(np.broadcast_to(self.atol, estimates.unit.shape)))
-        return max(self.tol * float(np.sqrt(V)), least / unit)
-
     def _parts(self, estimates: Estimates) -> tuple[float, float, float]:
-        """Compute the mean variances, in squares of the largest unit, and that unit."""
+        """Compute mean variances V and M, and the allowed gap, in the largest unit."""
         unit = float(estimates.unit.max())
         square = (estimates.unit / unit) ** 2
-        parts = estimates.scaled
-        V = float(np.mean(parts.sampling * square))
-        return max(V, 0.0), float(np.mean(parts.monte_carlo * square)), unit
+        V = max(float(np.mean(estimates.scaled.sampling * square)), 0.0)
+        M = float(np.mean(estimates.scaled.monte_carlo * square))
+        least = float(np.mean(np.broadcast_to(self.atol, estimates.unit.shape)))
+        return V, M, max(self.tol * float(np.sqrt(V)), least / unit)
 
 
 @dataclass(frozen=True)

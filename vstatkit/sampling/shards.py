@@ -26,8 +26,6 @@ def deal_units(places: Ints, n: int, seed: int) -> Ints:
     Both shifts are invertible, so cells stay distinct. A cell beyond n is shifted again
     until it is not.
 
-    References
-    ----------
     Black and Rogaway (2002), Ciphers with arbitrary finite domains.
     doi:10.1007/3-540-45760-7_9
     """

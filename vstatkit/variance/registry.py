@@ -116,13 +116,13 @@ def large_k_problem(method: str, k: int, n: int, *, replace: bool) -> str:
     if not presence or identical or k <= largest_k(n, replace=replace):
         return ""
     way = "with" if replace else "without"
-    problem = (
+    return (
         f"there are no reliable standard errors for k = {k:,} draws {way} replacement "
         f"from {n:,} units: nearly every subsample holds nearly every unit, so nothing "
         "shows what an estimate would be without one. Use a smaller `k` "
-        f"(`max_samples`), of at most {largest_k(n, replace=replace):,}."
+        f"(`max_samples`), of at most {largest_k(n, replace=replace):,}. "
+        f"{_COMPUTED[replace]}"
     )
-    return f"{problem} {_COMPUTED[replace]}"
 
 
 # Accuracy of the estimators that compute a number for any k, by `replace`.
