@@ -188,12 +188,6 @@ class SumEstimator(VarianceEstimator):
     Such sums can be extended by more learners, and added over workers.
     """
 
-    def components(
-        self, design: SubsampleDesign, values: Floats, orders: HigherOrders | None
-    ) -> VarianceComponents:
-        """Estimate the components of values of shape (B, m)."""
-        return self.from_sums(design, self.sums(design, values), orders)
-
     def sums(
         self, design: SubsampleDesign, values: Floats, *, joint: bool = False
     ) -> EnsembleSums:

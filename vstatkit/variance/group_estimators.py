@@ -155,7 +155,6 @@ IM = GroupEstimator(
     error=_im_error,
     ceiling=lambda groups: groups.k / groups.n * groups.zeta_k,
 )
-
 LITTLE_BAGS = GroupEstimator(
     "little_bags",
     "little bags",
@@ -165,7 +164,6 @@ LITTLE_BAGS = GroupEstimator(
     error=lambda groups: little_bags(*groups[:2])[1],
     least_size=2,
 )
-
 MATCHED = GroupEstimator(
     "matched",
     "matched pairs",

@@ -119,21 +119,18 @@ IJ_U = MomentEstimator(
     inflated=True,
     zeta_1=lambda mo, replace: zeta_1_ij_u(mo, replace=replace),
 )
-
 CORRECTED_V = MomentEstimator(
     "corrected_v",
     "corrected-V",
     replace=True,
     zeta_1=lambda mo, _: zeta_1_corrected_v(mo),
 )
-
 CORRECTED_V_SIMPLE = MomentEstimator(
     "corrected_v_simple",
     "corrected-V (simple)",
     replace=True,
     zeta_1=lambda mo, _: zeta_1_corrected_v_simple(mo),
 )
-
 CORRECTED_U = MomentEstimator(
     "corrected_u",
     "corrected-U",
