@@ -446,7 +446,7 @@ def labelled(labels):
 )
 def test_groups_that_do_not_fit_say_why(method, labels, message):
     with pytest.raises(ValueError, match=message):
-        ESTIMATORS[method].labels(labelled(labels), 12)
+        ESTIMATORS[method].groups(labelled(labels), np.ones((12, 1)))
 
 
 @pytest.mark.parametrize(
@@ -460,9 +460,8 @@ def test_groups_that_do_not_fit_say_why(method, labels, message):
     ],
 )
 def test_groups_that_fit_are_handed_on(method, labels):
-    np.testing.assert_array_equal(
-        ESTIMATORS[method].labels(labelled(labels), 12), np.asarray(labels)
-    )
+    groups = ESTIMATORS[method].groups(labelled(labels), np.ones((12, 1)))
+    np.testing.assert_array_equal(groups.labels, np.asarray(labels))
 
 
 def test_components_of_several_points_are_put_together():

@@ -108,11 +108,5 @@ def lower_quantile(values: Floats, masses: Floats, alpha: float) -> Floats | Non
 
 
 def least_units(alpha: float) -> int:
-    """Compute the smallest number of units for a one-sided level.
-
-    Examples
-    --------
-    >>> least_units(0.025)
-    39
-    """
+    """Compute the smallest number of units for a one-sided level."""
     return max(int(np.ceil(1 / alpha * (1 - ROUNDING))) - 1, 1)

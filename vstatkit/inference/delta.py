@@ -8,15 +8,10 @@ import numpy as np
 from vstatkit._typing import Floats
 
 STEP = 0.1  # longest step of the differences, in standard errors
-
+# Largest ratio of the differences of one-sided slopes at half the step and the step: it
+# is one half for a function with two derivatives, and one at a kink.
 KINK = 0.75
-"""Largest ratio of the differences of one-sided slopes at half the step and the step.
-
-The ratio is one half for a function with two derivatives, and one at a kink.
-"""
-
 MATTERS = 0.05  # smallest relevant difference of one-sided slopes, in standard errors
-
 NEAR = "a point near the estimates"
 
 
@@ -33,33 +28,20 @@ class Gradient(NamedTuple):
 def gradient(
     function: Callable[[Floats], Floats], at: Floats, errors: Floats
 ) -> Gradient:
-    r"""Differentiate a function of estimates.
+    """Differentiate a function of estimates, from shape (m,) to shape (r,).
 
-    Parameters
-    ----------
-    function : callable
-        Takes an array of shape (m,) and returns one of shape (r,).
-    at : ndarray of shape (m,)
-        The estimates.
-    errors : ndarray of shape (m,)
-        Their standard errors, which set the step. Estimates without error are fixed.
+    The standard errors set the step. Estimates without error are fixed.
 
-    Notes
-    -----
-    With central differences :math:`D(h) = (f(p + h) - f(p - h)) / 2h` at the steps
-    h of a tenth and a twentieth of a standard error the derivative is
+    With central differences :math:`D(h) = (f(p + h) - f(p - h)) / 2h` at the steps h of
+    a tenth and a twentieth of a standard error the derivative is
     :math:`(4 D(h/2) - D(h)) / 3`, with an error of the fourth order in h; it is exact
-    for polynomials of the fourth degree. If the slopes to the left and to the right
-    do not approach each other as h is halved, the function has a kink or a jump, and
-    an error is raised.
+    for polynomials of the fourth degree. If the slopes to the left and to the right do
+    not approach each other as h is halved, the function has a kink or a jump, and an
+    error is raised.
 
-    References
-    ----------
     Richardson (1911), The approximate arithmetical solution by finite differences of
     physical problems, Philosophical Transactions A 210. doi:10.1098/rsta.1911.0009
 
-    Examples
-    --------
     >>> result = gradient(lambda p: p[:1] / p[1:], np.array([3.0, 2.0]), np.ones(2))
     >>> result.slopes.round(4)
     array([[ 0.5 , -0.75]])
@@ -96,11 +78,9 @@ def gradient(
 
 def _directions(m: int) -> list[Floats]:
     """List sign patterns in which any two estimates agree once and differ once."""
-    places = np.arange(m)
-    signs = [np.ones(m)]
-    for bit in range(max(m - 1, 0).bit_length()):
-        signs.append(np.where((places >> bit) & 1, -1.0, 1.0))
-    return signs
+    places, n_bits = np.arange(m), max(m - 1, 0).bit_length()
+    bits = [(places >> bit) & 1 for bit in range(n_bits)]
+    return [np.ones(m), *(np.where(bit, -1.0, 1.0) for bit in bits)]
 
 
 def _shift_estimate(at: Floats, j: int, h: float) -> Floats:

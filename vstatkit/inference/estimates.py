@@ -33,44 +33,23 @@ from vstatkit.variance.registry import ESTIMATORS, estimate_components, known_or
 
 @dataclass(frozen=True)
 class Estimates:
-    """Estimates with their standard errors and degrees of freedom.
+    """Estimates with their standard errors and degrees of freedom, shape (m,)."""
 
-    Attributes
-    ----------
-    estimate : ndarray of shape (m,)
-        Ensemble means.
-    scaled : VarianceComponents
-        Raw variance components, negative or not, in squares of `unit`.
-    positive : ndarray of shape (m,)
-        The sampling variance, made positive and bounded, in squares of `unit`.
-    bounded : ndarray of shape (m,)
-        Whether the bound was needed.
-    df : ndarray of shape (m,)
-        Degrees of freedom of the variance: at least `MIN_DF`, unless there are
-        fewer units or learners, and less than the number of units.
-    n_learners : float
-        Number B of learners.
-    unit : ndarray of shape (m,)
-        Unit of the standard errors, a power of two: squares and fourth powers of
-        the values themselves may leave the range of floating point.
-    null : ndarray of shape (m,) or float
-        Values that the tests compare the estimates with.
-    support : Support or None
-        Range of probabilities, which their intervals do not leave; None for other
-        estimates.
-    tails : Tails or None
-        Tails of other estimates, besides those of their own influences.
-    """
-
-    estimate: Floats
-    scaled: VarianceComponents
+    estimate: Floats  # ensemble means
+    scaled: VarianceComponents  # raw, negative or not, in squares of `unit`
+    # The sampling variance, made positive and bounded, in squares of `unit`
     positive: Floats
-    bounded: Bools
+    bounded: Bools  # whether the bound was needed
+    # Degrees of freedom of the variance: at least `MIN_DF`, unless there are fewer
+    # units or learners, and less than the number of units
     df: Floats
-    n_learners: float
+    n_learners: float  # number B of learners
+    # Unit of the standard errors, a power of two: squares and fourth powers of the
+    # values themselves may leave the range of floating point
     unit: Floats
-    null: Floats | float = 0.0
-    support: Support | None = None
+    null: Floats | float = 0.0  # values that the tests compare the estimates with
+    support: Support | None = None  # range of probabilities; None for other estimates
+    # Tails of other estimates, besides those of their own influences
     tails: Tails | None = None
 
     __repr__ = short_repr
@@ -132,8 +111,7 @@ class Estimates:
     def own_skew(self) -> Floats:
         """Skewness of the influences, corrected for noise and chance.
 
-        It is zero if the Monte Carlo error of the standard error is large; see
-        `trusted_share`.
+        It is zero if the Monte Carlo error of the standard error is large.
         """
         skew, concentration = self.scaled.skew, self.scaled.concentration
         if skew is None or concentration is None or self.scaled.noise is None:
@@ -152,9 +130,8 @@ class Estimates:
 
     @property
     def _curvature(self) -> Floats:
-        return skew_curvature(
-            self.skew, np.asarray(stats.t.isf(stats.norm.sf(2), self.df))
-        )
+        double = np.asarray(stats.t.isf(stats.norm.sf(2), self.df))
+        return skew_curvature(self.skew, double)
 
     @property
     def _reaching_error(self) -> Floats:
@@ -174,21 +151,12 @@ class Estimates:
     def interval(
         self, alpha: float, critical: Floats | float | None = None
     ) -> tuple[Floats, Floats]:
-        """Compute the 1 - alpha intervals.
+        """Compute the 1 - alpha intervals: lower and upper ends, each of shape (m,).
 
-        Parameters
-        ----------
-        alpha : float
-            One minus the coverage.
-        critical : ndarray of shape (m,) or float, optional
-            Multiplier of the standard errors; Student's t by default.
-
-        Returns
-        -------
-        lower, upper : ndarray of shape (m,)
-            Inside the `support`, if there is one. Other intervals are symmetric about
-            the estimate, or longer on the side of its long tail, and inside the range
-            of `tails`.
+        `critical` multiplies the standard errors; by default it is Student's t.
+        Intervals are inside the `support`, if there is one. Others are symmetric about
+        the estimate, or longer on the side of its long tail, and inside the range of
+        `tails`.
         """
         t = self._quantile(alpha) if critical is None else critical
         if self.support is not None:
@@ -204,11 +172,7 @@ class Estimates:
 
     @property
     def relative_mc_error(self) -> Floats:
-        """Monte Carlo error of the standard error, relative to it.
-
-        The standard error is the likely one, which the Monte Carlo error does not
-        inflate; see `likely_sampling`.
-        """
+        """Monte Carlo error of the standard error, relative to the likely one."""
         noise = np.sqrt(self._noise_at(self.likely_sampling))
         return ratio(noise, 2 * self.likely_variance, zero=0.0)
 
@@ -267,10 +231,7 @@ class Estimates:
     def error_law(self) -> tuple[Floats, Floats]:
         """Coefficients of the Monte Carlo variance of the variance, `a/B**2 + b/B`.
 
-        Returns
-        -------
-        a, b : ndarray of shape (m,)
-            In fourth powers of `unit`.
+        Both are in fourth powers of `unit`.
         """
         B, noise = self.n_learners, self.scaled.noise
         if noise is None:
@@ -291,7 +252,7 @@ def learners_at(target: Floats, a: Floats, b: Floats) -> Floats:
 def ratio(a: Floats, b: Floats, *, zero: float | None = None) -> Floats:
     """Divide, with 0/0 = 0 and x/0 = `zero`, or signed infinity by default.
 
-    nan divided by any number, or any number divided by nan, is nan.
+    A quotient of nan and any number is nan.
     """
     beyond = np.copysign(np.inf if zero is None else zero, a)
     beyond = np.where(a == 0, 0.0, np.where(np.isnan(a), np.nan, beyond))
@@ -316,21 +277,9 @@ def stabilise(
 ) -> Estimates:
     """Make the variance positive, bound it and compute its degrees of freedom.
 
-    Parameters
-    ----------
-    estimate : ndarray of shape (m,)
-        Ensemble means.
-    components : VarianceComponents
-        Of the values divided by `unit`.
-    n_learners : float
-        Number B of learners.
-    unit : ndarray of shape (m,) or float
-        What the values were divided by.
-    limit : ndarray of shape (m,) or float
-        Largest standard deviation that an estimate can have, in its own unit.
+    The components are those of values divided by `unit`, and `limit` is the largest
+    standard deviation that an estimate can have, in its own unit; both have shape (m,).
 
-    Notes
-    -----
     A sampling variance V that can be negative, with Monte Carlo standard error s, is
     replaced by its posterior mean under a flat prior on positive values,
     `V+ = V + s phi(V/s) / Phi(V/s)`. In small ensembles it is bounded by the variance
@@ -363,32 +312,17 @@ def stabilise(
     df = np.where(variance > 0, df, np.inf)  # estimates without error limit no others
     df = np.minimum(df, np.where(bounded, min(n, n_learners), n) - 1)
     df = np.maximum(df, 1.0)
-    return Estimates(
-        estimate, components, positive, bounded, df, n_learners, unit=scale
-    )
+    return Estimates(estimate, components, positive, bounded, df, n_learners, scale)
 
 
 def data_variance(concentration: Floats, n: int) -> Floats:
     """Variance of a variance estimate over data sets, relative to its square.
 
-    Parameters
-    ----------
-    concentration : ndarray of shape (m,)
-        `sum c**4 / (sum c**2)**2` of the influences.
-    n : int
-        Number of units.
-
-    Notes
-    -----
-    The sample variance of n values with excess kurtosis g has the relative variance
+    `concentration` is `sum c**4 / (sum c**2)**2` of the influences of n units. The
+    sample variance of n values with excess kurtosis g has the relative variance
     `2/(n - 1) + g/n`. The estimate of g is the one that is unbiased under normality,
     because `n concentration - 3` is much too small for few units. See "Few units" in
     docs/theory.md.
-
-    Examples
-    --------
-    >>> data_variance(np.array([3 / 102, 0.2]), 100).round(3)  # normal; five units
-    array([0.02, 0.2 ])
     """
     excess = n * concentration - 3
     if n > 3:
@@ -402,12 +336,10 @@ def _ceiling(components: VarianceComponents) -> Floats:
     It is used if the Monte Carlo error at the bound is above half of it. Linear kernels
     attain the bound, so it would bias the estimates of larger ensembles.
     """
-    most = components.ceiling
-    if components.noise is None:
-        error = components.mc_se
-    elif np.isinf(most).all():
-        return most
-    else:
+    most, error = components.ceiling, components.mc_se
+    if components.noise is not None:
+        if np.isinf(most).all():
+            return most
         error = np.sqrt(noise_variance(most, components.noise, components.n))
     return np.where(error > most / 2, most, np.inf)
 
@@ -426,11 +358,6 @@ def value_units(values: Floats) -> Floats:
     """Compute a power of two near the spread of every column; one for constants.
 
     Division by it is exact.
-
-    Examples
-    --------
-    >>> value_units(np.array([[1.0, 5.0], [3.5, 5.0]]))
-    array([4., 1.])
     """
     first = values[0]
     spread = np.maximum(values.max(axis=0) - first, first - values.min(axis=0))
@@ -445,36 +372,28 @@ def estimate(
     limit: Floats | float | None = None,
     orders: HigherOrders | None = None,
 ) -> Estimates:
-    """Estimate means, variances and degrees of freedom of an ensemble.
+    """Estimate means, variances and degrees of freedom from values of shape (B, m).
 
-    Query points are processed in chunks, to bound memory.
-
-    Parameters
-    ----------
-    design : SubsampleDesign
-        The design that the learners were drawn by.
-    values : ndarray of shape (B, m)
-        Kernel values.
-    method : str
-        A resolve_for_design name of an estimator.
-    limit : ndarray of shape (m,) or float, optional
-        Largest standard deviation that a value can have, if it is known.
-    orders : HigherOrders, optional
-        Correction beyond the first order, for estimators that use it; by default it is
-        measured on the values.
+    Query points are processed in chunks, to bound memory. `limit`, a number or of shape
+    (m,), is the largest standard deviation that a value can have, if it is known.
+    `orders` is the correction beyond the first order, for estimators that use it; by
+    default it is measured on the values.
     """
     orders = known_orders(method, design, values, orders)
     B, m = values.shape
-    rows = table_rows(design, method, B, m)
+    rows = Estimation(design, method).table_rows(B, m)
     step = max(1, CHUNK_ENTRIES // rows if rows else WIDE_VALUES // B)
     limits = np.broadcast_to(np.inf if limit is None else limit, m)
-    parts = [slice(j, j + step) for j in range(0, m, step)]
-    return join_estimates(
-        [
-            _estimate_chunk(design, values[:, j], method, limits[j], orders)
-            for j in parts
-        ]
-    )
+    weights = design.weights(0, B)
+    total = float(B) if weights is None else float(weights.sum())
+    parts = []
+    for first in range(0, m, step):
+        columns = slice(first, first + step)
+        chunk, unit = values[:, columns], value_units(values[:, columns])
+        components = estimate_components(method, design, chunk / unit, orders)
+        mean, most = weighted_mean(chunk, weights), limits[columns]
+        parts.append(stabilise(mean, components, total, unit=unit, limit=most))
+    return join_estimates(parts)
 
 
 @dataclass(frozen=True)
@@ -501,36 +420,18 @@ class Estimation:
         return groups or isinstance(self.design, CachedDesign)
 
     def table_rows(self, B: int, n_values: int) -> int:
-        """Count the rows of the table of units times values; see `table_rows`."""
-        return table_rows(self.design, self.method, B, n_values)
-
-
-def table_rows(design: SubsampleDesign, method: str, B: int, n_values: int) -> int:
-    """Count the rows of the table of units times values; zero if there is no table."""
-    estimator = ESTIMATORS[method]
-    if estimator.source == "groups":
-        return 0
-    tableless = isinstance(estimator, TABLELESS)
-    return 0 if tableless and is_wide(design, B, n_values) else design.n
+        """Count the rows of the table of units times values; zero without a table."""
+        estimator = ESTIMATORS[self.method]
+        wide = isinstance(estimator, TABLELESS) and is_wide(self.design, B, n_values)
+        return 0 if estimator.source == "groups" or wide else self.design.n
 
 
 def cache_counts(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
     """Cache the counts of B learners for use at many query points.
 
-    Parameters
-    ----------
-    design : SubsampleDesign
-        Design that draws the counts again at each call.
-    B : int
-        Number of learners.
-    n_values : int
-        Number of values of a learner, over all query points.
-
-    Returns
-    -------
-    SubsampleDesign
-        A design with the same counts; the design itself if they would take too much
-        memory, or if learners have groups or weights.
+    `n_values` is the number of values of a learner, over all query points. Return the
+    design itself if the counts would take too much memory, or if learners have groups
+    or weights.
     """
     entries = B * min(design.n, 2 * design.k)
     plain = design.groups(B) is None and design.weights(0, B) is None
@@ -538,21 +439,6 @@ def cache_counts(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDes
         return design
     fields = design.n, design.k, design.replace, design.seed
     return CachedDesign(*fields, design.sparse_counts(0, B), n_values=n_values)
-
-
-def _estimate_chunk(
-    design: SubsampleDesign,
-    values: Floats,
-    method: str,
-    limit: Floats,
-    orders: HigherOrders | None,
-) -> Estimates:
-    unit = value_units(values)
-    components = estimate_components(method, design, values / unit, orders)
-    weights = design.weights(0, len(values))
-    B = float(len(values)) if weights is None else float(weights.sum())
-    mean = ensemble_mean(design, values)
-    return stabilise(mean, components, B, unit=unit, limit=limit)
 
 
 def ensemble_mean(design: SubsampleDesign, values: Floats) -> Floats:
@@ -564,11 +450,6 @@ def weighted_mean(values: Floats, weights: Floats | None) -> Floats:
     """Average learners as deviations from the first; equal weights if None.
 
     A mean that is zero up to rounding is set to zero.
-
-    Examples
-    --------
-    >>> weighted_mean(np.array([[0.1], [0.2], [-0.3]]), None)
-    array([0.])
     """
     first = values[0]
     mean = np.average(values - first, axis=0, weights=weights) + first
@@ -579,9 +460,9 @@ def join_estimates(parts: Sequence[Estimates]) -> Estimates:
     """Join the estimates of several chunks of query points."""
     if len(parts) == 1:
         return parts[0]
-    names = ("estimate", "positive", "bounded", "df", "unit")
     joined: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("estimate", "positive", "bounded", "df", "unit")
     }
     scaled = VarianceComponents.join([part.scaled for part in parts])
-    return Estimates(scaled=scaled, n_learners=parts[0].n_learners, **joined)
+    return replace(parts[0], scaled=scaled, **joined)

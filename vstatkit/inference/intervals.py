@@ -1,6 +1,7 @@
 """Intervals of probabilities and of skewed estimates; simultaneous bands."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -26,35 +27,21 @@ FULL_SKEW = 0.5  # skewness beyond `SMALL_SKEW` from which on that share is used
 
 @dataclass(frozen=True)
 class Support:
-    """The range of estimates that are probabilities, or combinations of them.
+    """The range of estimates that are probabilities, or combinations of them."""
 
-    Attributes
-    ----------
-    low, high : ndarray of shape (m,) or float
-        Least and greatest value that an estimate can have.
-    nobs : float
-        Effective number of observations behind a single probability, at most.
-    average : ndarray of shape (m,) or bool
-        Whether estimates combine several probabilities, and may be known better.
-    """
-
+    # (m,) or float: least and greatest value that an estimate can have
     low: Floats | float
     high: Floats | float
-    nobs: float
+    nobs: float  # effective number of observations behind a single probability, at most
+    # (m,) or bool: whether estimates combine several probabilities, and may be known
+    # better
     average: Bools | bool = False
 
     def combine(self, coefs: Floats) -> "Support":
-        """Compute the range of linear combinations of the estimates.
-
-        Parameters
-        ----------
-        coefs : ndarray of shape (r, m)
-            Coefficients, one combination per row.
-        """
-        ends = np.stack([coefs * self.low, coefs * self.high])
-        low, high = ends.min(axis=0).sum(axis=1), ends.max(axis=0).sum(axis=1)
+        """Compute the range of linear combinations (r, m) of the estimates."""
         several = (coefs != 0).sum(axis=1) > 1
         averages = (coefs != 0) & np.broadcast_to(self.average, coefs.shape[1])
+        low, high = _combine_ends(coefs, self.low, self.high)
         return Support(low, high, self.nobs, several | averages.any(axis=1))
 
     @property
@@ -65,12 +52,9 @@ class Support:
 
     def join(self, other: "Support", m: int, e: int) -> "Support":
         """Join the range of m estimates with the range of e others."""
-        ends = [
-            np.concatenate([np.broadcast_to(a, m), np.broadcast_to(b, e)])
-            for a, b in ((self.low, other.low), (self.high, other.high))
-        ]
-        averages = np.broadcast_to(self.average, m), np.broadcast_to(other.average, e)
-        return Support(ends[0], ends[1], self.nobs, np.concatenate(averages))
+        low = _join(self.low, m, other.low, e)
+        high = _join(self.high, m, other.high, e)
+        return Support(low, high, self.nobs, _join(self.average, m, other.average, e))
 
     def interval(
         self,
@@ -81,23 +65,10 @@ class Support:
     ) -> tuple[Floats, Floats]:
         """Compute Agresti-Coull intervals for an effective number of observations.
 
-        Parameters
-        ----------
-        estimate, error : ndarray of shape (m,)
-            Estimates and their standard errors.
-        critical : ndarray of shape (m,) or float
-            Quantile that the standard errors are multiplied by.
-        least : float, optional
-            Quantile used if `nobs` applies instead of the standard error; by default
-            the same.
+        `critical` is the quantile that the standard errors are multiplied by, and
+        `least` the one used if `nobs` applies instead; by default the same. The lower
+        and the upper ends are inside the range, and around the estimate.
 
-        Returns
-        -------
-        lower, upper : ndarray of shape (m,)
-            Inside the range, and around the estimate.
-
-        Notes
-        -----
         A standard error s of the share p corresponds to `N = p (1 - p) / s**2`
         observations. Adding `z**2` of them, half to the class (z is `critical`), gives
         the share q and the interval `q ± z sqrt(q (1 - q) / (N + z**2))`, truncated to
@@ -106,19 +77,9 @@ class Support:
         interval is `[p - u p, p + u (1 - p)]`, where u is the upper bound of a single
         probability of zero. See "Intervals of probabilities" in docs/theory.md.
 
-        References
-        ----------
         Agresti and Coull (1998), Approximate is better than "exact" for interval
         estimation of binomial proportions, The American Statistician 52.
         doi:10.1080/00031305.1998.10480550
-
-        Examples
-        --------
-        >>> lower, upper = Support(0.0, 1.0, 200).interval(
-        ...     np.array([0.0, 0.5]), np.array([0.0, 0.1]), 2.0
-        ... )
-        >>> lower.round(3), upper.round(3)
-        (array([0.   , 0.314]), array([0.024, 0.686]))
         """
         low, high = np.asarray(self.low), np.asarray(self.high)
         length = high - low
@@ -134,18 +95,29 @@ class Support:
         half = np.sqrt(added * centre * (1 - centre))
         lower = np.clip(centre - half, 0.0, share)
         upper = np.clip(centre + half, share, 1.0)
-        bound = _bound_at_zero(lower_z, self.nobs)
+        # Upper bound of a probability that all learners estimate as zero
+        zero = np.zeros(1)
+        added = _added_share(lower_z, lower_z, zero + EPSILON, zero, zero + self.nobs)
+        bound = np.minimum(added / 2 + np.sqrt(added**2 * (2 - added)) / 2, 1.0)
         agreed = several & (error <= EPSILON * unit)  # learners differ by rounding
         lower = np.where(agreed, share - bound * share, lower)
         upper = np.where(agreed, share + bound * (1 - share), upper)
         return low + length * lower, low + length * upper
 
 
-def _bound_at_zero(critical: Floats | float, nobs: float) -> Floats:
-    """Compute the upper bound of a probability that all learners estimate as zero."""
-    zero = np.zeros(1)
-    added = _added_share(critical, critical, zero + EPSILON, zero, zero + nobs)
-    return np.asarray(np.minimum(added / 2 + np.sqrt(added**2 * (2 - added)) / 2, 1.0))
+def _combine_ends(
+    coefs: Floats, low: Floats | float, high: Floats | float
+) -> tuple[Floats, Floats]:
+    """Compute the ends of the range of linear combinations (r, m)."""
+    with np.errstate(invalid="ignore"):
+        ends = np.stack([coefs * low, coefs * high])
+    ends = np.where(coefs == 0, 0.0, ends)
+    return ends.min(axis=0).sum(axis=1), ends.max(axis=0).sum(axis=1)
+
+
+def _join(a: Any, m: int, b: Any, e: int) -> Any:
+    """Join a number, or numbers, of m estimates with those of e others."""
+    return np.concatenate([np.broadcast_to(a, m), np.broadcast_to(b, e)])
 
 
 def _added_share(
@@ -173,33 +145,21 @@ class Tails:
     error: Floats | float = 0.0
     # (m,) or float: typical skewness of predictions; NaN if the estimate's own is used
     skew: Floats | float = np.nan
-    # low, high: (m,) or float: least and greatest value that an estimate can have,
-    # possibly infinite
+    # (m,) or float: least and greatest value of an estimate, possibly infinite
     low: Floats | float = -np.inf
     high: Floats | float = np.inf
 
     def combine(self, coefs: Floats) -> "Tails":
-        """Compute the tails of linear combinations of the estimates.
+        """Compute the tails of linear combinations (r, m) of the estimates.
 
         A multiple of a single prediction keeps the typical error and skewness; other
         combinations use their own skewness.
-
-        Parameters
-        ----------
-        coefs : ndarray of shape (r, m)
-            Coefficients, one combination per row.
         """
         single = (coefs != 0).sum(axis=1) == 1
-        prediction_skew = np.where(
-            coefs != 0, np.broadcast_to(self.skew, coefs.shape[1]), 0.0
-        )
         error = np.where(single, (np.abs(coefs) * self.error).sum(axis=1), 0.0)
-        skew = np.where(single, (np.sign(coefs) * prediction_skew).sum(axis=1), np.nan)
-        with np.errstate(invalid="ignore"):
-            ends = np.stack([coefs * self.low, coefs * self.high])
-        ends = np.where(coefs == 0, 0.0, ends)
-        low, high = ends.min(axis=0).sum(axis=1), ends.max(axis=0).sum(axis=1)
-        return Tails(error, skew, low, high)
+        skews = np.where(coefs != 0, np.broadcast_to(self.skew, coefs.shape[1]), 0.0)
+        skew = np.where(single, (np.sign(coefs) * skews).sum(axis=1), np.nan)
+        return Tails(error, skew, *_combine_ends(coefs, self.low, self.high))
 
     @property
     def of_averages(self) -> "Tails":
@@ -215,12 +175,11 @@ class Tails:
     def join(self, m: int, e: int) -> "Tails":
         """Join the tails of m estimates with those of e differences."""
         other = self.of_differences
-        pairs = (
-            *((self.error, 0.0), (self.skew, np.nan)),
-            *((self.low, other.low), (self.high, other.high)),
-        )
         return Tails(
-            *(np.concatenate([np.broadcast_to(a, m), np.full(e, b)]) for a, b in pairs)
+            error=_join(self.error, m, other.error, e),
+            skew=_join(self.skew, m, other.skew, e),
+            low=_join(self.low, m, other.low, e),
+            high=_join(self.high, m, other.high, e),
         )
 
     def shift(self, by: Floats) -> "Tails":
@@ -231,30 +190,14 @@ class Tails:
 def effective_size(share: Floats, variance: Floats, units: int) -> float:
     """Compute the largest effective number of observations of single probabilities.
 
-    Parameters
-    ----------
-    share, variance : ndarray of shape (r,)
-        Probabilities at reference rows, and their estimated variances.
-    units : int
-        Number of units (observations, or clusters).
+    `share` and `variance` are probabilities at reference rows and their estimated
+    variances. The result is from 1 to the number of units.
 
-    Returns
-    -------
-    float
-        From 1 to `units`.
-
-    Notes
-    -----
     Variances V of probabilities p correspond to `N = sum p (1 - p) / sum V`
     observations on average. At a single point, N is at most `MOST_TIMES` times as
     large: much larger values mean that learners agree by chance. The number of rows in
     leaves is not a valid bound, because pure leaves are large if the probability is
     underestimated.
-
-    Examples
-    --------
-    >>> effective_size(np.array([0.0, 0.5]), np.array([0.0, 0.025]), 100)
-    40.0
     """
     spread, total = float(np.sum(share * (1 - share))), float(np.sum(variance))
     if spread <= 0 or total <= 0:
@@ -263,20 +206,12 @@ def effective_size(share: Floats, variance: Floats, units: int) -> float:
 
 
 def skew_curvature(skew: Floats, double: Floats) -> Floats:
-    """Convert skewness to the curvature of `reach`.
+    """Convert skewness, after `threshold_skew`, to the curvature of `reach`.
 
-    Parameters
-    ----------
-    skew : ndarray of shape (m,)
-        Skewness of the estimates, after `threshold_skew`.
-    double : ndarray of shape (m,)
-        Quantile of Student's t at the level of two standard deviations. If it is large
-        because few units matter, intervals are wide already.
-
-    Notes
-    -----
     With :math:`b = 3 g / 4`, the term :math:`b z^2 / 2` is Edgeworth's
-    :math:`g (2 z^2 + 1) / 6` at z = 2.
+    :math:`g (2 z^2 + 1) / 6` at z = 2. `double` is the quantile of Student's t at the
+    level of two standard deviations: if it is large because few units matter, intervals
+    are wide already.
     """
     return 0.75 * skew * 2 / double
 
@@ -284,15 +219,9 @@ def skew_curvature(skew: Floats, double: Floats) -> Floats:
 def reach(critical: Floats | float, curvature: Floats) -> Floats:
     r"""Compute the number of standard errors that an interval extends to one side.
 
-    Parameters
-    ----------
-    critical : ndarray of shape (m,) or float
-        Quantile of a symmetric interval.
-    curvature : ndarray of shape (m,)
-        Positive towards the short side, negative towards the long side.
+    `critical` is the quantile t of a symmetric interval. The curvature b is positive
+    towards the short side, negative towards the long side.
 
-    Notes
-    -----
     The quantile t of a studentised estimate with skewness g is, to first order,
     :math:`t - g (2 t^2 + 1) / 6` (Hall 1992, section 2.6). An interval extends
 
@@ -300,35 +229,26 @@ def reach(critical: Floats | float, curvature: Floats) -> Floats:
 
     on the other: increasing in t, and t for b = 0.
 
-    Examples
-    --------
     >>> reach(2.0, np.array([0.3, 0.0, -0.3])).round(3)
     array([1.567, 2.   , 2.6  ])
     """
-    size = _curvature_size(curvature)
-    safe = np.where(size > 0, size, 1.0)
+    size, safe = _curvature_size(curvature)
     short = np.log1p(safe * critical) / safe
     long = critical * (1 + size * critical / 2)
     curved = np.where(curvature > 0, short, long)
     return np.asarray(np.where(size > 0, curved, critical))
 
 
-def _curvature_size(curvature: Floats) -> Floats:
-    """Return the size of a curvature; zero if it is too small to divide by."""
+def _curvature_size(curvature: Floats) -> tuple[Floats, Floats]:
+    """Return sizes of curvatures, tiny ones as zero, and as one to divide by."""
     size = np.abs(curvature)
-    return np.where(size > EPSILON**2, size, 0.0)
+    known = size > EPSILON**2
+    return np.where(known, size, 0.0), np.where(known, size, 1.0)
 
 
 def quantile_of(distance: Floats, curvature: Floats) -> Floats:
-    """Compute the inverse of `reach`: the quantile whose interval ends at a distance.
-
-    Examples
-    --------
-    >>> quantile_of(reach(2.0, np.array([0.3, 0.0, -0.3])), np.array([0.3, 0, -0.3]))
-    array([2., 2., 2.])
-    """
-    size = _curvature_size(curvature)
-    safe = np.where(size > 0, size, 1.0)
+    """Invert `reach`: compute the quantile whose interval ends at a distance."""
+    size, safe = _curvature_size(curvature)
     finite = np.where(np.isinf(distance), 0.0, distance)
     with np.errstate(over="ignore"):
         short = np.expm1(safe * finite) / safe
@@ -343,29 +263,13 @@ def known_skew(
 ) -> Floats:
     r"""Shrink a skewness by its Monte Carlo and sampling errors.
 
-    Parameters
-    ----------
-    skew : ndarray of shape (m,)
-        `sum c**3 / (sum c**2)**1.5` of the influences.
-    noise_share : ndarray of shape (m,)
-        Monte Carlo variance of one influence over the sum of squares.
-    concentration : ndarray of shape (m,)
-        `sum c**4 / (sum c**2)**2` of the influences.
-    n : int
-        Number of units.
+    `noise_share` is the Monte Carlo variance of one influence over the sum of squares.
 
-    Notes
-    -----
     The squared Monte Carlo error is :math:`9 r \kappa + 36 r^2 + 15 n r^3` with the
     share r and the concentration :math:`\kappa`. N normal units have the concentration
     3/N, and the skewness of their mean has the standard error :math:`\sqrt 6 / N` over
     data sets. With the squared sum :math:`s^2` of both errors, the skewness g is
     multiplied by :math:`\max(1 - 2 s^2 / g^2, 0)`, and lies in [-1, 1].
-
-    Examples
-    --------
-    >>> known_skew(np.array([0.3, 0.3]), np.array([0.0, 0.05]), np.full(2, 0.1), 100)
-    array([0.25555556, 0.        ])
     """
     error = noise_of_skew(noise_share, concentration, n) + 6 * (concentration / 3) ** 2
     return shrink_skew(skew, error)
@@ -386,18 +290,8 @@ def shrink_skew(skew: Floats, variance: Floats) -> Floats:
 def trusted_share(mc_error: Floats) -> Floats:
     """Compute the share of an estimate's own skewness that is used.
 
-    It falls from one to zero between `KNOWN_ERROR` and `UNKNOWN_ERROR`: if the Monte
-    Carlo error of the standard error is large, the skewness is mostly noise.
-
-    Parameters
-    ----------
-    mc_error : ndarray of shape (m,)
-        Monte Carlo error of the standard error, relative to it.
-
-    Examples
-    --------
-    >>> trusted_share(np.array([0.1, 0.2, 0.25, 0.3, np.inf])).round(3)
-    array([1. , 1. , 0.5, 0. , 0. ])
+    It falls from one to zero as the relative Monte Carlo error of the standard error
+    goes from `KNOWN_ERROR` to `UNKNOWN_ERROR`: the skewness is then mostly noise.
     """
     share = (UNKNOWN_ERROR - mc_error) / (UNKNOWN_ERROR - KNOWN_ERROR)
     return np.asarray(np.clip(share, 0.0, 1.0))
@@ -419,9 +313,9 @@ def least_error(skew: Floats, typical: Floats | float) -> Floats:
 
 
 def value_limit(kernel: AnyKernel) -> float | None:
-    """Return the largest standard deviation of a prediction, if it is known.
+    """Return half the range of predictions, their largest standard deviation, if known.
 
-    It is half the range of the predictions: [0, 1], or the range of the responses.
+    The range is [0, 1], or that of the responses.
     """
     if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
         return None
@@ -464,18 +358,9 @@ BAND_DRAWS = 20_000
 def simultaneous_critical_value(
     matrix: Floats, alpha: float, df: float, seed: int
 ) -> float:
-    """Compute the quantile of the largest |t| over all estimates.
+    """Compute the quantile of the largest |t| over all estimates with a covariance.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (m, m)
-        Covariance.
-    alpha : float
-        One minus the joint coverage.
-    df : float
-        Degrees of freedom.
-    seed : int
-        The design's seed, so that a band is reproducible.
+    The design's seed makes a band reproducible.
     """
     check_alpha(alpha)
     scale = np.sqrt(np.diag(matrix))
@@ -495,12 +380,11 @@ def simultaneous_critical_value(
 def band_critical_values(matrix: Floats, alpha: float, df: Floats, seed: int) -> Floats:
     """Compute the quantiles of a band, one for each estimate.
 
-    The parameters are those of `simultaneous_critical_value`, but each estimate has its
-    degrees of freedom, shape (m,). The largest of correlated normal variables gives the
-    level of each interval. The quantile is Student's t of that level with the harmonic
-    mean of the degrees of freedom, and at least that of the single interval: the
-    smallest degrees of freedom would make bands much too wide, and a largest |t| with a
-    common error of the standard errors too narrow.
+    Each estimate has its degrees of freedom, shape (m,). The largest of correlated
+    normal variables gives the level of each interval. The quantile is Student's t of
+    that level with the harmonic mean of the degrees of freedom, and at least that of
+    the single interval: the smallest degrees of freedom would make bands much too wide,
+    and a largest |t| with a common error of the standard errors too narrow.
     """
     largest = simultaneous_critical_value(matrix, alpha, np.inf, seed)
     level = 2 * float(stats.norm.sf(largest))

@@ -45,9 +45,8 @@ def covariance(
     deviation = np.sqrt(estimates.scaled_variance)
     scale = np.where(deviation > 0, deviation, 1.0)
     roots, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    positive_roots = np.maximum(roots, 0.0)
     total = np.abs(roots).sum()
-    repaired = (vectors * positive_roots) @ vectors.T
+    repaired = (vectors * np.maximum(roots, 0.0)) @ vectors.T
     diagonal = np.sqrt(np.diag(repaired))
     unit = np.where(diagonal > 0, diagonal, 1.0)
     repaired = repaired / np.outer(unit, unit)
@@ -73,9 +72,8 @@ def scaled_covariance(
     """
     parts = estimates.scaled
     scaled = values / estimates.unit
-    sampling, monte_carlo = estimate_covariance(
-        parts.method, design, scaled, parts.orders
-    )
+    method = parts.method
+    sampling, monte_carlo = estimate_covariance(method, design, scaled, parts.orders)
     if points is not None:
         rows = points.rescale(estimates.unit)
         influence = joint_influence(design, scaled, parts.method, rows)
@@ -91,7 +89,7 @@ ALIKE = 1e-8  # relative spread over learners below which a combination does not
 class WaldTest:
     """A joint test of linear restrictions."""
 
-    statistic: float  # wald's chi-square over `df_num`
+    statistic: float  # Wald's chi-square over `df_num`
     df_num: int  # number of independent restrictions
     df_denom: float  # degrees of freedom of the variance estimates; see `joint_df`
     # By the survival function of F; nan, as the statistic, if nothing varies, or if a
@@ -129,24 +127,11 @@ def wald_test(
     *,
     replicates: bool = False,
 ) -> WaldTest:
-    """Test that differences with covariance `matrix` are all zero.
+    """Test that r differences with covariance `matrix` are all zero.
 
-    Parameters
-    ----------
-    difference : ndarray of shape (r,)
-        Estimates minus their hypothesised values.
-    matrix : ndarray of shape (r, r)
-        Covariance.
-    df : float
-        Degrees of freedom of the variances.
-    null : str
-        Hypothesis.
-    replicates : bool
-        Whether the covariance is that of `df + 1` replicates, over their number: then
-        the test is Hotelling's, exact for normal replicates.
+    With `replicates`, the covariance is that of `df + 1` replicates, over their number:
+    then the test is Hotelling's, exact for normal replicates.
 
-    Notes
-    -----
     The covariance is estimated, so F is too large on average. For replicates, F is
     multiplied by Hotelling's factor `(df - r + 1)/df`. Otherwise the factor is
     `df/(df + r - 1)`, which agrees with it to first order in `1/df` and is positive for
@@ -163,7 +148,8 @@ def wald_test(
     statistic = float(z @ inverse @ z) / rank
     if replicates:
         check_replicates(rank, df)
-        statistic, df = _hotelling(statistic, rank, df)
+        left = df - rank + 1
+        statistic, df = statistic * left / df, left
     else:
         statistic *= df / (df + rank - 1)
     pvalue = float(stats.f.sf(statistic, rank, df))
@@ -179,27 +165,11 @@ def check_replicates(rank: int, df: float) -> None:
         )
 
 
-def _hotelling(statistic: float, rank: int, df: float) -> tuple[float, float]:
-    """Convert Wald's F of replicates to Hotelling's, with its degrees of freedom."""
-    left = df - rank + 1
-    return statistic * left / df, left
-
-
 def joint_df(df: Floats) -> float:
-    r"""Combine the degrees of freedom of uncorrelated directions.
+    r"""Combine the degrees of freedom of the variances in uncorrelated directions.
 
-    Parameters
-    ----------
-    df : ndarray of shape (r,)
-        Degrees of freedom of the variance in each direction.
+    The result is at least the smallest of them and at most their mean.
 
-    Returns
-    -------
-    float
-        At least the smallest of them and at most their mean.
-
-    Notes
-    -----
     Wald's F is the mean of r squared t statistics, each with the expectation
     :math:`\nu_j / (\nu_j - 2)`. An F distribution with :math:`\nu` degrees of freedom
     in the denominator has the same expectation if
@@ -208,17 +178,10 @@ def joint_df(df: Floats) -> float:
 
     If a direction has two or fewer degrees of freedom, the smallest is used.
 
-    References
-    ----------
     Fai and Cornelius (1996), Approximate F-tests of multiple degree of freedom
     hypotheses in generalized least squares analyses of unbalanced split-plot
     experiments, Journal of Statistical Computation and Simulation 54.
     doi:10.1080/00949659608811740
-
-    Examples
-    --------
-    >>> round(joint_df(np.array([4.0, 12.0])), 3), joint_df(np.array([1.0, 30.0]))
-    (5.333, 1.0)
     """
     least = float(df.min())
     if least <= 2 or least == df.max():
@@ -228,18 +191,11 @@ def joint_df(df: Floats) -> float:
 
 @dataclass(frozen=True)
 class Directions:
-    """Combinations of restrictions that are uncorrelated over the learners.
+    """Combinations of restrictions that are uncorrelated over the learners."""
 
-    Attributes
-    ----------
-    varying : ndarray of shape (rank, r)
-        Coefficients of combinations whose values have variance one over the learners.
-    fixed : ndarray of shape (r - rank, r)
-        Coefficients of combinations that do not vary over the learners.
-    """
-
+    # (rank, r): coefficients of combinations whose values have variance one
     varying: Floats
-    fixed: Floats
+    fixed: Floats  # (r - rank, r): coefficients of combinations that do not vary
 
     def fixed_differences(self, difference: Floats) -> Floats:
         """Compute the differences in fixed directions; rounding errors are zero."""
@@ -249,16 +205,10 @@ class Directions:
 
 
 def directions(values: Floats, weights: Floats | None) -> Directions:
-    """Find uncorrelated combinations of the values of restrictions.
+    """Find uncorrelated combinations of the values (B, r) of restrictions.
 
     Up to a rotation, `varying` depends only on the space that the restrictions span.
-
-    Parameters
-    ----------
-    values : ndarray of shape (B, r)
-        Value of each restriction by each learner.
-    weights : ndarray of shape (B,) or None
-        Weights of the learners.
+    `weights` are those of the learners.
     """
     share = np.full(len(values), 1 / len(values))
     if weights is not None:
@@ -278,24 +228,18 @@ def directions(values: Floats, weights: Floats | None) -> Directions:
 def holm(pvalues: Floats) -> Floats:
     """Adjust p-values to control the family-wise error rate (Holm).
 
-    Notes
-    -----
     The j-th smallest of m is multiplied by `m - j + 1`; none is smaller than the one
     before it, nor above one.
 
-    References
-    ----------
     Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian
     Journal of Statistics 6, 65-70.
 
-    Examples
-    --------
     >>> holm(np.array([0.01, 0.04, 0.03]))
     array([0.03, 0.06, 0.06])
     """
-    order = np.argsort(pvalues)
-    raised = pvalues[order] * np.arange(len(pvalues), 0, -1)
-    adjusted = np.empty(len(pvalues))
+    order, m = np.argsort(pvalues), len(pvalues)
+    raised = pvalues[order] * np.arange(m, 0, -1)
+    adjusted = np.empty(m)
     adjusted[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
     return adjusted
 
@@ -303,23 +247,13 @@ def holm(pvalues: Floats) -> Floats:
 def benjamini_hochberg(pvalues: Floats) -> Floats:
     """Adjust p-values to control the false discovery rate (Benjamini-Hochberg).
 
-    Notes
-    -----
     The j-th smallest of m is multiplied by `m / j`; none is larger than the one after
     it.
 
-    References
-    ----------
     Benjamini and Hochberg (1995), Controlling the false discovery rate, JRSS B 57.
     doi:10.1111/j.2517-6161.1995.tb02031.x
-
-    Examples
-    --------
-    >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03]))
-    array([0.03, 0.04, 0.04])
     """
-    order = np.argsort(pvalues)[::-1]
-    m = len(pvalues)
+    order, m = np.argsort(pvalues)[::-1], len(pvalues)
     raised = pvalues[order] * m / np.arange(m, 0, -1)
     adjusted = np.empty(m)
     adjusted[order] = np.minimum(np.minimum.accumulate(raised), 1.0)

@@ -16,6 +16,8 @@ from vstatkit.variance.large_moments import equal_weights, is_wide, sum_powers
 from vstatkit.variance.moments import influence_values, moments_from_sums, sum_ensemble
 
 MIN_OBSERVATIONS = 8  # fewest observations that the omnibus test is defined for
+# Columns of the tables
+TESTS = ("skew", "kurtosis", "omnibus", "omnibus_p", "jarque_bera", "jarque_bera_p")
 
 
 def normality_tests(values: Floats | pd.Series | pd.DataFrame) -> pd.DataFrame:
@@ -54,11 +56,7 @@ def normality_tests(values: Floats | pd.Series | pd.DataFrame) -> pd.DataFrame:
 
 def _test_rows(x: Floats) -> dict[str, Floats]:
     """Test every row of an array, shape (m, n)."""
-    names = (
-        *("skew", "kurtosis", "omnibus", "omnibus_p"),
-        *("jarque_bera", "jarque_bera_p"),
-    )
-    table = {name: np.full(len(x), 1.0 if name[-2:] == "_p" else 0.0) for name in names}
+    table = {name: np.full(len(x), 1.0 if name[-2:] == "_p" else 0.0) for name in TESTS}
     spread = np.ptp(x, axis=1)
     varies = spread > 1e-12 * np.abs(x).max(axis=1)
     if not varies.any():
@@ -73,7 +71,7 @@ def _test_rows(x: Floats) -> dict[str, Floats]:
         *(omnibus.statistic, omnibus.pvalue),
         *(jarque_bera.statistic, jarque_bera.pvalue),
     )
-    for name, column in zip(names, columns, strict=True):
+    for name, column in zip(TESTS, columns, strict=True):
         table[name][varies] = column
     return table
 
@@ -81,21 +79,11 @@ def _test_rows(x: Floats) -> dict[str, Floats]:
 def moment_tests(
     n: int, squares: Floats, cubes: Floats, fourths: Floats
 ) -> pd.DataFrame:
-    """Test for normality given only the sums of powers of the values.
+    """Test for normality given only sums of powers of n differences from the mean.
 
-    Parameters
-    ----------
-    n : int
-        Number of values.
-    squares, cubes, fourths : ndarray of shape (m,)
-        Sums of powers of the differences from the mean.
+    The omnibus test combines D'Agostino's test of the skewness, and Anscombe and
+    Glynn's of the kurtosis.
 
-    Notes
-    -----
-    D'Agostino's test of the skewness, and Anscombe and Glynn's of the kurtosis.
-
-    References
-    ----------
     D'Agostino, Belanger and D'Agostino Jr. (1990), The American Statistician 44.
     """
     varies = squares > 0
@@ -104,16 +92,9 @@ def moment_tests(
     kurtosis = np.where(varies, n * fourths / safe**2, 0.0)
     omnibus = np.where(varies, _skew_z(skew, n) ** 2 + _kurtosis_z(kurtosis, n) ** 2, 0)
     jarque_bera = np.where(varies, n / 6 * (skew**2 + (kurtosis - 3) ** 2 / 4), 0.0)
-    return pd.DataFrame(
-        {
-            "skew": skew,
-            "kurtosis": kurtosis,
-            "omnibus": omnibus,
-            "omnibus_p": stats.chi2.sf(omnibus, 2),
-            "jarque_bera": jarque_bera,
-            "jarque_bera_p": stats.chi2.sf(jarque_bera, 2),
-        }
-    )
+    pvalues = stats.chi2.sf(omnibus, 2), stats.chi2.sf(jarque_bera, 2)
+    columns = (skew, kurtosis, omnibus, pvalues[0], jarque_bera, pvalues[1])
+    return pd.DataFrame(dict(zip(TESTS, columns, strict=True)))
 
 
 def _skew_z(skew: Floats, n: int) -> Floats:
@@ -122,13 +103,8 @@ def _skew_z(skew: Floats, n: int) -> Floats:
     fourth = 3.0 * (n**2 + 27 * n - 70) * (n + 1) * (n + 3)
     fourth /= (n - 2) * (n + 5) * (n + 7) * (n + 9)
     square = np.sqrt(2 * (fourth - 1)) - 1
-    return np.asarray(
-        np.arcsinh(scaled / np.sqrt(2 / (square - 1))) / _root_log(square)
-    )
-
-
-def _root_log(square: float) -> float:
-    return float(np.sqrt(0.5 * np.log(square)))
+    root_log = np.sqrt(0.5 * np.log(square))
+    return np.asarray(np.arcsinh(scaled / np.sqrt(2 / (square - 1))) / root_log)
 
 
 def _kurtosis_z(kurtosis: Floats, n: int) -> Floats:
@@ -140,9 +116,8 @@ def _kurtosis_z(kurtosis: Floats, n: int) -> Floats:
     skewness *= np.sqrt(6 * (n + 3) * (n + 5) / (n * (n - 2) * (n - 3)))
     freedom = 6 + 8 / skewness * (2 / skewness + np.sqrt(1 + 4 / skewness**2))
     ratio = (1 - 2 / freedom) / (1 + scaled * np.sqrt(2 / (freedom - 4)))
-    return np.asarray(
-        (1 - 2 / (9 * freedom) - np.cbrt(ratio)) / np.sqrt(2 / (9 * freedom))
-    )
+    share = 2 / (9 * freedom)
+    return np.asarray((1 - share - np.cbrt(ratio)) / np.sqrt(share))
 
 
 def studentised_tails(
@@ -203,10 +178,7 @@ def studentised_tails(
 
 
 def influence_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats]:
-    """Yield the influences on blocks of estimates, to bound memory.
-
-    The influences are those of units, or of shards in a design of shards.
-    """
+    """Yield the influences of units, or shards, on blocks of estimates."""
     if isinstance(design, ShardsDesign):
         yield shard_influence(values, design.groups(len(values)))
         return
@@ -225,23 +197,11 @@ def _column_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats]:
 def most_influential(
     design: SubsampleDesign, values: Floats, units: Labels
 ) -> pd.DataFrame | None:
-    """Find the unit with the largest influence on every estimate.
+    """Find the unit, or shard, with the largest influence on every estimate.
 
-    Parameters
-    ----------
-    design : SubsampleDesign
-        The design that the learners were drawn by.
-    values : ndarray of shape (B, m)
-        Kernel values.
-    units : Index
-        Labels of the units.
-
-    Returns
-    -------
-    DataFrame or None
-        One row per estimate: `unit`, the label of the most influential unit (or
-        shard), and `share`, its share of the sampling variance. None if learners are
-        drawn in groups: the Monte Carlo error of their influences is unknown.
+    The table has a row per estimate: `unit`, its label, and `share`, its share of the
+    sampling variance. It is None if learners are drawn in groups: the Monte Carlo error
+    of their influences is unknown.
     """
     B = len(values)
     if isinstance(design, ShardsDesign):

@@ -23,14 +23,11 @@ ROWS = 4096  # number of units whose products are in memory at a time
 
 
 class Traces(NamedTuple):
-    """Traces of the second and third power of a covariance.
-
-    `error` is the Monte Carlo error of the second.
-    """
+    """Traces of the second and third power of a covariance."""
 
     second: float
     third: float
-    error: float
+    error: float  # Monte Carlo error of the second
 
 
 def covariance_traces(
@@ -38,24 +35,10 @@ def covariance_traces(
 ) -> Traces | None:
     r"""Estimate `tr C^2` and `tr C^3` of the covariance C of an ensemble's means.
 
-    Parameters
-    ----------
-    design : SubsampleDesign
-        The design that the learners were drawn by.
-    values : ndarray of shape (B, m)
-        Kernel values.
-    trace : float
-        Trace of the sampling part of C, by any estimator.
-    monte_carlo : ndarray of shape (m, m)
-        The other part of C, `zeta_k / B`.
+    `trace` is that of the sampling part of C, by any estimator, and `monte_carlo` the
+    other part, `zeta_k / B`. The result is None if the influences are not larger than
+    their noise.
 
-    Returns
-    -------
-    Traces or None
-        None if the influences are not larger than their noise.
-
-    Notes
-    -----
     The square of an estimated matrix is too large by the variance of its entries, due
     to the finite numbers of learners and units. Write the estimate as a sum over units,
 
@@ -153,10 +136,8 @@ class PooledTest:
     """A test that many estimates are all zero."""
 
     statistic: float  # sum of the squared estimates over the sum of their variances
-    # df_num, df_denom: Degrees of freedom of the sum of squares, and of the sum of
-    # variances
-    df_num: float
-    df_denom: float
+    df_num: float  # degrees of freedom of the sum of squares
+    df_denom: float  # degrees of freedom of the sum of variances
     # By `pooled_sf`. If learners do not vary it is 1 if all differences are zero, and
     # nan otherwise.
     pvalue: float
@@ -232,16 +213,13 @@ def pooled_test(
         denominator = _denominator(design, scaled, parts, sampling, monte_carlo)
     else:
         denominator = _replicate_denominator(sampling + monte_carlo, parts.df)
-    if denominator.trace <= 0:  # all learners agree
+    trace, df_num, df_denom, df_tail = denominator
+    if trace <= 0:  # all learners agree
         statistic, pvalue = (np.nan, np.nan) if squares > 0 else (0.0, 1.0)
     else:
-        statistic = squares / denominator.trace
-        pvalue = pooled_sf(
-            statistic, denominator.df_num, denominator.df_denom, denominator.df_tail
-        )
-    return PooledTest(
-        statistic, denominator.df_num, denominator.df_denom, pvalue, denominator.df_tail
-    )
+        statistic = squares / trace
+        pvalue = pooled_sf(statistic, df_num, df_denom, df_tail)
+    return PooledTest(statistic, df_num, df_denom, pvalue, df_tail)
 
 
 def pooled_sf(
@@ -249,18 +227,8 @@ def pooled_sf(
 ) -> float:
     r"""Compute the probability of a statistic at least this large under the null.
 
-    Parameters
-    ----------
-    statistic : float
-        Sum of squares over the estimate of its mean.
-    df_num, df_denom : float
-        Degrees of freedom of the sum of squares, and of the estimate of its mean.
-    df_tail : float
-        Degrees of freedom by the skewness of the sum of squares, at most `df_num`.
-
-    Notes
-    -----
-    With :math:`f_1, f_2` and h for the three, the statistic is compared with
+    With :math:`f_1, f_2` and h for the degrees of freedom, see `PooledTest`, and h at
+    most :math:`f_1`, the statistic is compared with
 
     .. math::
 
@@ -269,8 +237,6 @@ def pooled_sf(
     whose numerator has the mean 1, the variance :math:`2 / f_1` and the skewness of
     :math:`\chi^2_h`. For :math:`h = f_1` this is F.
 
-    Examples
-    --------
     >>> round(pooled_sf(2.0, 10.0, np.inf, 10.0), 4)  # chi-square: 20 at 10
     0.0293
     >>> round(pooled_sf(2.0, 10.0, np.inf, 3.0), 4)  # some directions vary more
@@ -297,8 +263,7 @@ def _spread_of_denominator(df: float) -> tuple[Floats, Floats]:
     return np.exp(log), weights / weights.sum()
 
 
-@dataclass(frozen=True)
-class _Denominator:
+class _Denominator(NamedTuple):
     """Trace of the covariance, and degrees of freedom."""
 
     trace: float
@@ -326,18 +291,14 @@ def _denominator(
 ) -> _Denominator:
     """Compute trace and degrees of freedom of a covariance that is a sum over units."""
     V, M = float(np.trace(sampling)), float(np.trace(monte_carlo))
-    if parts.noise is None:
-        error = float(parts.mc_se.sum())  # as if perfectly correlated
-    else:
-        error = _noise(parts, sampling, monte_carlo)
+    error = _error_of_trace(parts, sampling, monte_carlo)
     positive = float(positive_mean(np.array(V), np.array(error)))
     trace = positive + M
     unknown = 0.0 if parts.orders is None else parts.orders.relative_error
     spread = error**2 + (unknown * positive) ** 2
     df_denom = 2 * trace**2 / spread if spread > 0 else np.inf
-    traces = None
-    if SEEN * error < V:
-        traces = covariance_traces(design, values, V, monte_carlo)
+    seen = SEEN * error < V
+    traces = covariance_traces(design, values, V, monte_carlo) if seen else None
     if traces is None:
         powers = monte_carlo @ monte_carlo, monte_carlo
         traces = Traces(float(np.trace(powers[0])), float(np.vdot(*powers)), 0.0)
@@ -365,9 +326,12 @@ def _truncated_mean(estimate: float, error: float, low: float, high: float) -> f
     return float(np.clip(stats.truncnorm.mean(a, b, estimate, error), low, high))
 
 
-def _noise(parts: VarianceComponents, sampling: Floats, monte_carlo: Floats) -> float:
+def _error_of_trace(
+    parts: VarianceComponents, sampling: Floats, monte_carlo: Floats
+) -> float:
     """Compute the Monte Carlo error of the trace."""
-    assert parts.noise is not None
+    if parts.noise is None:
+        return float(parts.mc_se.sum())  # as if perfectly correlated
     live = parts.monte_carlo > 0
     if not live.any():
         return 0.0

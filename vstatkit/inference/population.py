@@ -47,24 +47,10 @@ def row_noise(
 ) -> RowNoise:
     r"""Estimate the bias of the squared influences of rows from prediction errors.
 
-    Parameters
-    ----------
-    estimation : Estimation
-        How variances of predictions are estimated.
-    errors : ndarray of shape (B, p, v, c)
-        Influences of p rows by every learner, on v averages of c outputs each.
-    codes : ndarray of shape (p,)
-        Level whose averages each row is in.
-    n_levels : int
-        Number of levels.
+    `errors` are the influences of p rows by every learner, on v averages of c outputs
+    each, shape (B, p, v, c), and `codes` the levels whose averages the rows are in. The
+    result is the noise of the v * n_levels * c averages, in this order.
 
-    Returns
-    -------
-    RowNoise
-        Noise of the v * n_levels * c averages, in this order.
-
-    Notes
-    -----
     Up to a factor, the influence of a row is
     :math:`g_j = w_j (\hat f(x_j) - \sum_i w_i \hat f(x_i))`, a mean over learners, so
     its variance is estimated like that of a prediction. The noise is
@@ -79,9 +65,8 @@ def row_noise(
     for level in range(n_levels):
         level_errors = errors[:, codes == level].reshape(B, -1, v * c)
         unit = value_units(level_errors.reshape(-1, v * c))
-        values, vectors = np.linalg.eigh(
-            summed_covariance(estimation, level_errors / unit)
-        )
+        covariance = _summed_covariance(estimation, level_errors / unit)
+        values, vectors = np.linalg.eigh(covariance)
         placed = np.zeros((v * c, v, n_levels, c))
         scaled = np.sqrt(np.abs(values))[:, None] * vectors.T * unit
         placed[:, :, level] = scaled.reshape(-1, v, c)
@@ -90,31 +75,16 @@ def row_noise(
     return RowNoise(np.concatenate(roots), np.concatenate(signs))
 
 
-def summed_covariance(estimation: Estimation, values: Floats) -> Floats:
-    """Sum the covariances of the contributions of rows.
-
-    Parameters
-    ----------
-    estimation : Estimation
-        How variances are estimated.
-    values : ndarray of shape (B, p, m)
-        Contributions of p rows to m averages, by every learner.
-
-    Returns
-    -------
-    ndarray of shape (m, m)
-        Sampling and Monte Carlo part together.
-    """
+def _summed_covariance(estimation: Estimation, values: Floats) -> Floats:
+    """Sum the covariances (m, m) of the contributions (B, p, m) of p rows."""
     B, p, m = values.shape
     step = max(1, COLUMNS // m)
     total = np.zeros((m, m))
     for first in range(0, p, step):
         block = values[:, first : first + step]
+        method, design, orders = estimation.method, estimation.design, estimation.orders
         sampling, monte_carlo = estimate_covariance(
-            estimation.method,
-            estimation.design,
-            block.reshape(B, -1),
-            estimation.orders,
+            method, design, block.reshape(B, -1), orders
         )
         blocks = (sampling + monte_carlo).reshape(2 * block.shape[1:])
         total += np.einsum("pipj->ij", blocks)
@@ -153,39 +123,17 @@ def row_influence(
 ) -> Floats:
     r"""Compute the influence of units on a weighted mean of predictions for their rows.
 
-    Parameters
-    ----------
-    predicted : ndarray of shape (rows, c)
-        One prediction for every row and output.
-    shares : ndarray of shape (rows,)
-        Weights of the rows, which add up to one.
-    unit_of_row : ndarray of shape (rows,) or None
-        Unit of every row; None if every row is a unit.
-    n_units : int
-        Number of units in all.
-    without : ndarray of shape (n_units, c), optional
-        Mean by the learners that did not see each unit, if these predicted its rows; by
-        default the mean prediction.
+    `predicted` has shape (rows, c), the `shares` of the rows add up to one, and the
+    result has shape (n_units, c). `without` are the means by the learners that did not
+    see each unit, if these predicted its rows.
 
-    Returns
-    -------
-    ndarray of shape (n_units, c)
-
-    Notes
-    -----
     .. math::
 
         g_u = \sqrt{\frac{G}{G - 1}} \sum_{i \in u} w_i \, (p_i - t_u), \qquad
         t_u = \bar p = \sum_i w_i p_i \ \text{by default} ,
 
-    where G units have rows with a weight. The squares of n rows of equal weight add
-    up to :math:`\sum_i (p_i - \bar p)^2 / (n (n - 1))`, the variance of a mean.
-
-    Examples
-    --------
-    >>> g = row_influence(np.array([[1.0], [2.0], [6.0]]), np.full(3, 1 / 3), None, 3)
-    >>> float((g**2).sum()), float(np.var([1, 2, 6], ddof=1) / 3)
-    (2.333333333333333, 2.3333333333333335)
+    where G units have rows with a weight. The squares of n rows of equal weight add up
+    to :math:`\sum_i (p_i - \bar p)^2 / (n (n - 1))`, the variance of a mean.
     """
     places = np.arange(len(shares)) if unit_of_row is None else unit_of_row
     centre = shares @ predicted if without is None else without[places]
@@ -247,16 +195,8 @@ def joint_influence(
 ) -> JointInfluence:
     """Compute the influences through the learners, and join those through the rows.
 
-    Parameters
-    ----------
-    design : SubsampleDesign
-        Which units each learner saw.
-    values : ndarray of shape (B, m)
-        Averages by every learner.
-    method : str
-        Variance estimator: by presence, deleting a unit; or by counts.
-    points : RowInfluence
-        Influences through the rows.
+    The former are those of deleting a unit, for variance estimators by presence, or
+    covariances with the counts.
     """
     source = ESTIMATORS[method].source
     if source == "groups":
@@ -282,26 +222,15 @@ def joint_influence(
 def deletions(design: SubsampleDesign, values: Floats) -> tuple[Floats, int]:
     r"""Compute the change if a unit is deleted, :math:`\bar h - t_u`, of learners only.
 
-    Parameters
-    ----------
-    design : SubsampleDesign
-        Which units each learner saw.
-    values : ndarray of shape (B, m)
-        Averages by every learner.
-
-    Returns
-    -------
-    changes : ndarray of shape (n, m)
-        The mean of all learners minus that of those without the unit; zero for units
-        that every learner saw.
-    n_left_out : int
-        Units that some learner left out.
+    The changes, shape (n, m), are the mean of all learners minus that of those without
+    the unit; zero for units that every learner saw. The other result is the number of
+    units that some learner left out.
     """
     sums = sum_ensemble(design, values, presence=True)
     without = sums.n_learners - sums.appearances
     seen = without > 0.5
-    whole = np.full_like(without, sums.n_learners)
-    inverse = np.divide(whole, without, out=np.zeros_like(without), where=seen)
+    zero = np.zeros_like(without)
+    inverse = np.divide(sums.n_learners, without, out=zero, where=seen)
     return influence_values(sums) * inverse[:, None], int(seen.sum())
 
 
@@ -375,9 +304,8 @@ def population_estimates(
     doi:10.1111/j.2517-6161.1992.tb01866.x
     """
     parts, unit = estimates.scaled, estimates.unit
-    influence = joint_influence(
-        design, values / unit, parts.method, points.rescale(unit)
-    )
+    scaled, rows = values / unit, points.rescale(unit)
+    influence = joint_influence(design, scaled, parts.method, rows)
     sampling = parts.sampling + influence.added_variance()
     changed = replace(
         parts,
@@ -394,12 +322,8 @@ def population_estimates(
             skew = influence_skew(squares, cubes, fourths, raw, parts.n)
             changed = replace(changed, concentration=share, skew=skew)
         changed = replace(changed, mc_se=np.sqrt(mc))
-    widened = stabilise(
-        estimates.estimate,
-        changed,
-        estimates.n_learners,
-        unit=unit,
-        limit=np.inf if limit is None else limit,
-    )
+    most = np.inf if limit is None else limit
+    mean, B = estimates.estimate, estimates.n_learners
+    widened = stabilise(mean, changed, B, unit=unit, limit=most)
     null, support, tails = estimates.null, estimates.support, estimates.tails
     return replace(widened, null=null, support=support, tails=tails)

@@ -11,14 +11,11 @@ from vstatkit.variance.noise import positive_mean
 
 TOL = 0.1  # default tolerance of the relative Monte Carlo error of a standard error
 
+# Share of the response's scale below which a standard error is small. Small ones may
+# have the absolute error of the largest small one: with the default `TOL`, 0.001 for
+# probabilities, and 0.006 standard deviations of a normal response. The scale is half
+# the range, or three robust standard deviations if these are less.
 SMALL = 0.02
-"""Share of the response's scale below which a standard error is small.
-
-Small ones may have the absolute error of the largest small one: with the default `TOL`,
-0.001 for probabilities, and 0.006 standard deviations of a normal response. The scale
-is half the range, or three robust standard deviations if these are less.
-"""
-
 WITHIN = 3.0  # number of robust standard deviations that replace half the range
 MOST_SORTED = 200_000  # largest number of responses for which quartiles are computed
 
@@ -67,9 +64,10 @@ class Tolerance:
         return learners_at(target, law.a, law.b)
 
     def _error_law(self, estimates: Estimates) -> "ErrorLaw":
-        return (
-            ErrorLaw.of_mean(estimates) if self.pooled else ErrorLaw.of_each(estimates)
-        )
+        if self.pooled:
+            return ErrorLaw.of_mean(estimates)
+        unit, variance = estimates.unit, estimates.likely_variance
+        return ErrorLaw(variance, *estimates.error_law, unit)
 
 
 @dataclass(frozen=True)
@@ -88,30 +86,25 @@ class Shrinkage(Tolerance):
 
     def excess(self, estimates: Estimates) -> float:
         """Compute the ratio of the possible reduction and the allowed one."""
-        V, M, unit = self._parts(estimates)
-        allowed = self._allowed_gap(estimates, V, unit)
+        V, M, allowed = self._parts(estimates)
         gap = np.sqrt(V + M) - np.sqrt(V)
         return float(ratio(np.array(gap), np.array(allowed)))
 
     def learners_needed(self, estimates: Estimates) -> Floats:
         """Compute the learners at which the possible reduction is the allowed one."""
-        V, M, unit = self._parts(estimates)
-        allowed = self._allowed_gap(estimates, V, unit)
+        V, M, allowed = self._parts(estimates)
         noise = np.array(M * estimates.n_learners)
         wanted = ratio(noise, np.array(allowed**2 + 2 * allowed * np.sqrt(V)))
         return np.full(estimates.unit.shape, wanted)
 
-    def _allowed_gap(self, estimates: Estimates, V: float, unit: float) -> float:
-        least = float(np.mean(np.broadcast_to(self.atol, estimates.unit.shape)))
-        return max(self.tol * float(np.sqrt(V)), least / unit)
-
     def _parts(self, estimates: Estimates) -> tuple[float, float, float]:
-        """Compute the mean variances, in squares of the largest unit, and that unit."""
+        """Compute mean variances V and M, and the allowed gap, in the largest unit."""
         unit = float(estimates.unit.max())
         square = (estimates.unit / unit) ** 2
-        parts = estimates.scaled
-        V = float(np.mean(parts.sampling * square))
-        return max(V, 0.0), float(np.mean(parts.monte_carlo * square)), unit
+        V = max(float(np.mean(estimates.scaled.sampling * square)), 0.0)
+        M = float(np.mean(estimates.scaled.monte_carlo * square))
+        least = float(np.mean(np.broadcast_to(self.atol, estimates.unit.shape)))
+        return V, M, max(self.tol * float(np.sqrt(V)), least / unit)
 
 
 @dataclass(frozen=True)
@@ -119,16 +112,10 @@ class ErrorLaw:
     """The Monte Carlo error of standard errors as a function of B."""
 
     variance: Floats  # (m,): squared standard errors, in squares of `unit`
-    # a, b: (m,): their Monte Carlo variance is `a/B**2 + b/B`, in fourth powers of
-    # `unit`
+    # (m,): their Monte Carlo variance is `a/B**2 + b/B`, in fourth powers of `unit`
     a: Floats
     b: Floats
     unit: Floats  # (m,): unit of the standard errors
-
-    @classmethod
-    def of_each(cls, estimates: Estimates) -> "ErrorLaw":
-        """Describe each estimate."""
-        return cls(estimates.likely_variance, *estimates.error_law, estimates.unit)
 
     @classmethod
     def of_mean(cls, estimates: Estimates) -> "ErrorLaw":
@@ -158,20 +145,10 @@ class ErrorLaw:
 def robust_share(y: Floats) -> float:
     """Compute the ratio of three robust standard deviations and half the range.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Responses.
+    It is at most one, and one for a response of two values. The standard deviation is
+    that of a normal distribution with the same interquartile range or, if that is zero,
+    with the same mean distance from the median.
 
-    Returns
-    -------
-    float
-        At most one, and one for a response of two values. The standard deviation is
-        that of a normal distribution with the same interquartile range or, if that is
-        zero, with the same mean distance from the median.
-
-    Examples
-    --------
     >>> robust_share(np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
     1.0
     >>> round(robust_share(np.r_[np.zeros(85), np.arange(1.0, 16.0) ** 2]), 3)
@@ -204,20 +181,11 @@ def tolerance_of(
     share: float = 1.0,
     replicates: bool = False,
 ) -> Tolerance:
-    """Build a tolerance, with defaults for `tol` and `atol`.
+    """Build a tolerance, by default `TOL` and `tol` times a `SMALL` standard error.
 
-    Parameters
-    ----------
-    tol : float or None
-        Relative tolerance; None for `TOL`.
-    atol : float or None
-        Absolute tolerance; None for `tol` times a `SMALL` standard error.
-    limit : ndarray of shape (m,), float or None
-        Half the range of the predictions; None if it is unknown.
-    share : float
-        Share of `limit` that is the scale; see `robust_share`.
-    replicates : bool
-        Whether the variance is that of replicates, such as shards.
+    `limit` is half the range of the predictions, shape (m,) or a number, if it is
+    known, and `share` the part of it that is the scale; see `robust_share`.
+    `replicates` says whether the variance is that of replicates, such as shards.
     """
     kind = Shrinkage if replicates else Tolerance
     tol = TOL if tol is None else tol
@@ -229,8 +197,6 @@ def tolerance_of(
 def round_up(number: float) -> str:
     """Format a forecast with two significant digits, rounded up.
 
-    Examples
-    --------
     >>> round_up(53_964.2), round_up(87), round_up(130.0)
     ('54,000', '87', '130')
     """

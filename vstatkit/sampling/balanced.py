@@ -10,13 +10,10 @@ from vstatkit._typing import Ints
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, stream
 
+# Number of learners that are balanced together. With replacement, a block of L learners
+# reduces the variance of the counts, and with it the Monte Carlo bias that corrected
+# estimators remove, by the factor 1 - 1/L. Short blocks would bias these estimators.
 BLOCK = 1000
-"""Number of learners that are balanced together.
-
-With replacement, a block of L learners reduces the variance of the counts, and with it
-the Monte Carlo bias that the corrected estimators remove, by the factor 1 - 1/L. Short
-blocks would bias these estimators.
-"""
 
 
 @dataclass(frozen=True)
@@ -25,16 +22,10 @@ class BalancedDesign(SubsampleDesign):
 
     Learners are balanced in blocks. A block depends on (seed, block) only, so ensembles
     of different sizes share their full blocks.
-
-    Attributes
-    ----------
-    block : int
-        Learners balanced together.
-    n_learners : int or None
-        End of the last, possibly shorter, block; None while the ensemble grows.
     """
 
-    block: int = BLOCK
+    block: int = BLOCK  # learners balanced together
+    # End of the last, possibly shorter, block; None while the ensemble grows
     n_learners: int | None = None
 
     name: ClassVar[str] = "balanced"
@@ -78,14 +69,12 @@ class BalancedDesign(SubsampleDesign):
         start, stop = j * self.block, (j + 1) * self.block
         if self.n_learners is not None:
             stop = min(stop, self.n_learners)
-        return _balanced_block(
-            self.n, self.k, replace=self.replace, seed=self.seed, span=(start, stop)
-        )
+        return _balanced_block(self.n, self.k, self.replace, self.seed, (start, stop))
 
 
 @lru_cache(maxsize=4)
 def _balanced_block(
-    n: int, k: int, *, replace: bool, seed: int, span: tuple[int, int]
+    n: int, k: int, replace: bool, seed: int, span: tuple[int, int]
 ) -> Ints:
     """Draw one block; cached because several batches use it."""
     start, stop = span

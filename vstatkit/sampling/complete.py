@@ -59,13 +59,7 @@ class CompleteDesign(SubsampleDesign):
 
 
 def count_orderings(members: Ints) -> Floats:
-    """Count the orderings of every row, a multiset in ascending order.
-
-    Examples
-    --------
-    >>> count_orderings(np.array([[0, 0, 1], [0, 1, 2]]))
-    array([3., 6.])
-    """
+    """Count the orderings of every row, a multiset in ascending order."""
     run = np.ones(len(members))
     n_orderings = np.ones(len(members))
     for j in range(1, members.shape[1]):

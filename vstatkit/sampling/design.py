@@ -14,6 +14,7 @@ from vstatkit.native._engine import count_dense, count_sparse, draw_members
 from vstatkit.sampling.streams import Purpose, learner_keys
 
 MIN_UNITS = 2
+SPARSE_BELOW = 1 / 9  # share k/n below which a sparse product of the counts is faster
 
 
 def check_units(n: int, what: str = "observations") -> None:
@@ -35,26 +36,11 @@ def unit_codes(
     return unit_of_row.astype(np.int64), pd.Index(levels)
 
 
-# Share k/n below which a sparse product of the counts beats a dense one.
-SPARSE_BELOW = 1 / 9
-
-
 def count_members(members: Ints, n: int, out: Floats | None = None) -> Counts:
-    """Count how often each of `n` units occurs in every row of `members`.
+    """Count how often each of n units occurs in every row of `members`, shape (L, n).
 
-    Parameters
-    ----------
-    members : ndarray of shape (L, k)
-        Unit indices drawn by each learner.
-    n : int
-        Number of units.
-    out : ndarray of shape (at least L, n), optional
-        Buffer for dense counts, which saves allocations if batches share it.
-
-    Returns
-    -------
-    ndarray or csr_array of shape (L, n)
-        Sparse if most counts are zero.
+    The counts are sparse if most are zero. `out` is a buffer for dense counts of at
+    least L rows, which saves allocations if batches share it.
     """
     L, k = members.shape
     if k < SPARSE_BELOW * n:

@@ -79,12 +79,13 @@ class GivenDesign(SubsampleDesign):
 def check_ensemble(counts: Any, values: Any) -> tuple[Counts, Floats, int]:
     """Check the counts (B, n) and values (B, m) of a given ensemble.
 
-    Returns
-    -------
-    counts, values, k
-        As arrays, and the size of every subsample.
+    Return both as arrays, and the size k of every subsample.
     """
-    table = _sparse_counts(counts) if sparse.issparse(counts) else np.asarray(counts)
+    if sparse.issparse(counts):
+        table = sparse.csr_array(counts, dtype=np.float64, copy=True)
+        table.sum_duplicates()
+    else:
+        table = np.asarray(counts)
     h = np.asarray(values, dtype=np.float64)
     h = h[:, None] if h.ndim == 1 else h
     if table.ndim != 2 or h.ndim != 2 or table.shape[0] != len(h):
@@ -108,13 +109,6 @@ def check_ensemble(counts: Any, values: Any) -> tuple[Counts, Floats, int]:
             f"same sum; got sums from {sizes.min():g} to {sizes.max():g}."
         )
     return table, h, int(sizes[0])
-
-
-def _sparse_counts(counts: Any) -> Counts:
-    """Copy sparse counts as floats, and add up duplicate entries."""
-    table = sparse.csr_array(counts, dtype=np.float64, copy=True)
-    table.sum_duplicates()
-    return table
 
 
 def collapse_clusters(counts: Counts, clusters: Any) -> Counts:

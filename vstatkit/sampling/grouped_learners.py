@@ -1,6 +1,5 @@
 """Designs that draw learners in groups: pins, half-samples, disjoint pairs."""
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Self
@@ -14,20 +13,14 @@ from vstatkit.sampling.streams import Purpose, learner_keys, stream
 
 
 class GroupedDesign(SubsampleDesign):
-    """A design that draws learners in groups of equal size.
+    """A design that draws learners in groups of equal size."""
 
-    Attributes
-    ----------
-    size_name : str
-        Name of the group size in messages.
-    """
-
-    size_name: ClassVar[str]
+    size_name: ClassVar[str]  # field that B must be a multiple of
 
     @property
-    @abstractmethod
     def learners_per_round(self) -> int:
         """Number of which B must be a multiple."""
+        return int(getattr(self, self.size_name))
 
     def with_size(self, B: int) -> Self:
         """Return the design itself; raise an error unless B is at least two rounds."""
@@ -79,11 +72,6 @@ class TwoLevelDesign(GroupedDesign):
         n_out = options.pop("n_out", None)
         design = cls(n=n, k=k, replace=replace, seed=seed, **options)
         return design, None if n_out is None else n_out * design.n_in
-
-    @property
-    def learners_per_round(self) -> int:
-        """Subsamples of each pin."""
-        return self.n_in
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`; the first one is the pin."""
@@ -143,11 +131,6 @@ class LittleBagsDesign(GroupedDesign):
     def largest_default(cls, n: int, *, replace: bool, **options: int) -> int | None:
         """Return half of the units if no unit is drawn twice."""
         return None if replace else n // 2
-
-    @property
-    def learners_per_round(self) -> int:
-        """Learners that share a half-sample."""
-        return self.group_size
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""

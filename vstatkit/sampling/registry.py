@@ -20,17 +20,10 @@ from vstatkit.validation import check_options
 
 
 def subsample_size(k: int | float | None, n: int, *, at_most: int | None = None) -> int:
-    """Convert `k` to a number of units.
+    """Convert `k`, a number or a fraction, to a number of n units.
 
-    Parameters
-    ----------
-    k : int, float or None
-        A number, a fraction of n in (0, 1], or None for `ceil(n**0.8)`. A float above
-        1 is a number if it is whole.
-    n : int
-        Units.
-    at_most : int, optional
-        Upper bound of the default.
+    A fraction is in (0, 1]; a float above 1 is a number if it is whole. None is
+    `ceil(n**0.8)`, or `at_most` if that is less.
     """
     if k is None:
         default = int(np.ceil(n**0.8))
@@ -133,32 +126,7 @@ def find_design(name: str) -> type[SubsampleDesign]:
 def make_design(
     name: str, n: int, k: int, *, replace: bool, seed: int, **options: int
 ) -> SubsampleDesign:
-    """Build a design by name.
-
-    Parameters
-    ----------
-    name : {"iid", "balanced", "two-level", "little-bags", "matched", "shards"}
-        Scheme.
-    n, k : int
-        Units, and units in each subsample.
-    replace : bool
-        With replacement or without.
-    seed : int
-        Seed of all streams.
-    **options : int
-        `block` of "balanced", `n_in` of "two-level", `group_size` of
-        "little-bags", `n_shards` of "shards".
-
-    Returns
-    -------
-    SubsampleDesign
-
-    Examples
-    --------
-    >>> design = make_design("balanced", 4, 2, replace=False, seed=1).with_size(6)
-    >>> design.counts(0, 6).sum(axis=0)
-    array([3., 3., 3., 3.])
-    """
+    """Build a design by name; `options` are those of the design, such as `block`."""
     return find_design(name)(n=n, k=k, replace=replace, seed=seed, **options)
 
 

@@ -12,41 +12,22 @@ from vstatkit.sampling.grouped_learners import GroupedDesign
 from vstatkit.sampling.streams import Purpose, learner_keys
 
 ROUNDS = 8  # rounds of mixing; four do not deal pairs of a dozen units uniformly
+# Default number of shards; the relative error of a standard error is then 11 %.
+N_SHARDS = 40
+# Least number of shards: Student's t then has three degrees of freedom.
+LEAST_SHARDS = 4
 
 
 def deal_units(places: Ints, n: int, seed: int) -> Ints:
-    """Return the units at given places of a random order of `n` units.
+    """Return the units at given places, from 0 to n - 1, of a random order of n units.
 
-    Parameters
-    ----------
-    places : ndarray of int
-        Places, from 0 to n - 1.
-    n : int
-        Number of units.
-    seed : int
-        Seed of the order.
-
-    Returns
-    -------
-    ndarray of int
-        Units, of the shape of `places`; each occurs at exactly one place.
-
-    Notes
-    -----
     A place is a cell of a table of about sqrt(n) rows and columns. Each round shifts it
     within its column by a hash of the column, then within its row by a hash of the row.
     Both shifts are invertible, so cells stay distinct. A cell beyond n is shifted again
     until it is not.
 
-    References
-    ----------
     Black and Rogaway (2002), Ciphers with arbitrary finite domains.
     doi:10.1007/3-540-45760-7_9
-
-    Examples
-    --------
-    >>> sorted(deal_units(np.arange(5), 5, seed=1).tolist())
-    [0, 1, 2, 3, 4]
     """
     rows = int(np.ceil(np.sqrt(n)))
     table = (np.uint64(rows), np.uint64(-(-n // rows)))
@@ -78,12 +59,6 @@ def _hash_bits(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
     z = (z ^ (z >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     z = (z ^ (z >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     return z ^ (z >> np.uint64(33))
-
-
-# Default number of shards; the relative error of a standard error is then 11 %.
-N_SHARDS = 40
-# Least number of shards: Student's t then has three degrees of freedom.
-LEAST_SHARDS = 4
 
 
 @dataclass(frozen=True)
@@ -124,11 +99,6 @@ class ShardsDesign(GroupedDesign):
     ) -> int | None:
         """Return the size of a shard."""
         return n // max(n_shards, 1)
-
-    @property
-    def learners_per_round(self) -> int:
-        """One learner of every shard."""
-        return self.n_shards
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""

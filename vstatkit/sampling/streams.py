@@ -29,21 +29,7 @@ class Purpose(IntEnum):
 def resolve_seed(rng: Seed) -> int:
     """Convert the `rng` argument to the 64-bit seed of all streams.
 
-    Parameters
-    ----------
-    rng : int, Generator or None
-        An integer is the seed itself, a generator draws one, None takes fresh
-        entropy.
-
-    Returns
-    -------
-    int
-        As `rng` it gives the same numbers again.
-
-    Examples
-    --------
-    >>> resolve_seed(7)
-    7
+    An integer is the seed itself, a generator draws one, None takes fresh entropy.
     """
     if rng is None:
         rng = np.random.default_rng()

@@ -94,21 +94,16 @@ class VarianceComponents:
         q_1 = self.q_1
         return None if self.orders is None or q_1 is None else self.orders.rho * q_1
 
-    @classmethod
-    def join(cls, parts: Sequence["VarianceComponents"]) -> "VarianceComponents":
+    @staticmethod
+    def join(parts: Sequence["VarianceComponents"]) -> "VarianceComponents":
         """Join the components of several chunks of query points."""
-        joined = {
-            name: _join_arrays([getattr(part, name) for part in parts])
-            for name in (*COMPONENTS, "noise", "ceiling", "concentration", "skew")
-        }
         first = parts[0]
-        return cls(
-            method=first.method,
-            n=first.n,
-            orders=first.orders,
-            df=first.df,
-            **joined,
-        )
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in (*COMPONENTS, "noise", "ceiling", "concentration", "skew")
+            if getattr(first, name) is not None
+        }
+        return replace(first, **joined)
 
     def in_units(self, unit: Floats) -> "VarianceComponents":
         """Scale the components of values that were divided by `unit`, shape (m,).
@@ -116,10 +111,10 @@ class VarianceComponents:
         Values beyond the range of floating point become infinite or zero.
         """
         with np.errstate(over="ignore", under="ignore"):
-            scaled: dict[str, Any] = {
-                name: None if part is None else part * unit * unit
+            scaled = {
+                name: getattr(self, name) * unit * unit
                 for name in (*COMPONENTS, "noise", "ceiling")
-                for part in [getattr(self, name)]
+                if getattr(self, name) is not None
             }
         return replace(self, **scaled)
 
@@ -134,10 +129,6 @@ class VarianceComponents:
 
 # Components of every estimator, in the order of the tables.
 COMPONENTS = ("zeta_1", "zeta_k", "sampling", "monte_carlo", "total", "mc_se")
-
-
-def _join_arrays(arrays: Sequence[Any]) -> Any:
-    return None if arrays[0] is None else np.concatenate(arrays)
 
 
 Source = Literal["moments", "presence", "groups"]
@@ -197,18 +188,13 @@ class SumEstimator(VarianceEstimator):
     Such sums can be extended by more learners, and added over workers.
     """
 
-    def components(
-        self, design: SubsampleDesign, values: Floats, orders: HigherOrders | None
-    ) -> VarianceComponents:
-        """Estimate the components of values of shape (B, m)."""
-        return self.from_sums(design, self.sums(design, values), orders)
-
     def sums(
         self, design: SubsampleDesign, values: Floats, *, joint: bool = False
     ) -> EnsembleSums:
         """Compute the sums, with indicators in place of counts for presence."""
-        presence = self.source == "presence"
-        return sum_ensemble(design, values, joint=joint, presence=presence)
+        return sum_ensemble(
+            design, values, joint=joint, presence=self.source == "presence"
+        )
 
     @abstractmethod
     def from_sums(

@@ -131,18 +131,8 @@ def between_variance(
 ) -> Floats:
     """Variance between n observations of an unbalanced one-way ANOVA.
 
-    Parameters
-    ----------
-    ss_tau : ndarray
-        Sum of squares between observations.
-    sigma2_eps : ndarray
-        Variance within them.
-    N : ndarray
-        How often each observation was drawn.
-    n : int
-        Observations that were compared.
-    C : float
-        All draws, the sum of N.
+    They were drawn N times each and C times in all, have the sum of squares `ss_tau`
+    between them, and the variance `sigma2_eps` within.
     """
     return (ss_tau - (n - 1) * sigma2_eps) / (C - N @ N / C)
 
@@ -229,7 +219,7 @@ def jackknife_after_bootstrap(presence: PresenceMoments, *, complete: bool) -> F
     return (n - 1) / n * presence.centring * (presence.left_out - presence.own)
 
 
-def _cross(a: Floats, b: Floats, joint: bool) -> Floats:
+def cross_products(a: Floats, b: Floats, *, joint: bool) -> Floats:
     """Sum products over rows: of each column with itself, or of all pairs."""
     return a.T @ b if joint else np.einsum("ij,ij->j", a, b)
 
@@ -280,10 +270,11 @@ def grouped_monte_carlo(
     centred = values - values.mean(axis=0)
     means = group_means(centred, groups)
     G, size = len(means), len(values) / len(means)
-    spread = _cross(means, means, joint) / (G - 1)
+    spread = cross_products(means, means, joint=joint) / (G - 1)
     if redrawn_share == 1.0 or size == 1:
         return spread / G
-    squares = _cross(centred, centred, joint) - size * _cross(means, means, joint)
+    squares = cross_products(centred, centred, joint=joint)
+    squares -= size * cross_products(means, means, joint=joint)
     within = squares / (len(values) - G) / size
     return (redrawn_share * spread + (1 - redrawn_share) * within) / G
 
@@ -310,15 +301,11 @@ def zeta_1_im(values: Floats, groups: Ints, *, joint: bool = False) -> Floats:
     """
     means = group_means(values - values.mean(axis=0), groups)
     means -= means.mean(axis=0)  # erratum: printed without its divisor
-    return _cross(means, means, joint) / (len(means) - 1)
+    return cross_products(means, means, joint=joint) / (len(means) - 1)
 
 
 def little_bags(
-    values: Floats,
-    groups: Ints,
-    *,
-    joint: bool = False,
-    centre: Floats | None = None,
+    values: Floats, groups: Ints, *, joint: bool = False, centre: Floats | None = None
 ) -> tuple[Floats, Floats]:
     r"""Estimate the sampling variance by the bootstrap of little bags.
 
@@ -369,21 +356,14 @@ def little_bags(
 
 
 def bag_moments(
-    values: Floats,
-    groups: Ints,
-    *,
-    joint: bool = False,
-    centre: Floats | None = None,
+    values: Floats, groups: Ints, *, joint: bool = False, centre: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """Compute the moment estimate behind `little_bags`, of either sign, and its noise.
-
-    See `little_bags` for the parameters and the formula.
-    """
+    """Compute `little_bags` before it is made positive, and its noise."""
     rho = values - (values.mean(axis=0) if centre is None else centre)
     bags = group_means(rho, groups)
     G, g = len(bags), len(values) / len(bags)
-    between = _cross(bags, bags, joint) / G
-    within = (_cross(rho, rho, joint) / len(rho) - between) / (g - 1)
+    between = cross_products(bags, bags, joint=joint) / G
+    within = (cross_products(rho, rho, joint=joint) / len(rho) - between) / (g - 1)
     return between - within, np.maximum(between, within) * np.sqrt(2 / G)
 
 
@@ -412,7 +392,7 @@ def matched_pairs(values: Floats, groups: Ints, *, joint: bool = False) -> Float
     Xu, Zhu and Shao (2023). doi:10.48550/arXiv.2202.09008
     """
     first, second = centred_pairs(values, groups)
-    product = _cross(first, second, joint) / len(first)
+    product = cross_products(first, second, joint=joint) / len(first)
     return -(product + product.T) / 2 if joint else -product
 
 

@@ -11,6 +11,7 @@ from vstatkit.sampling.design import SubsampleDesign, to_dense
 from vstatkit.variance.estimator import Source, VarianceComponents, VarianceEstimator
 from vstatkit.variance.formulas import (
     centred_pairs,
+    cross_products,
     group_means,
     grouped_monte_carlo,
     little_bags,
@@ -22,27 +23,11 @@ from vstatkit.variance.noise import noise_variance
 
 
 def check_groups(
-    name: str,
-    design: SubsampleDesign,
-    B: int,
-    *,
-    least_size: int = 1,
-    paired: bool = False,
+    name: str, design: SubsampleDesign, B: int, least_size: int, paired: bool = False
 ) -> Ints:
     """Return the groups of B learners after checking them for the estimator `name`.
 
-    Parameters
-    ----------
-    name : str
-        Of the estimator, for messages.
-    design : SubsampleDesign
-        The design that the learners were drawn by.
-    B : int
-        Number of learners.
-    least_size : int
-        Learners that a group needs.
-    paired : bool
-        Whether groups must have exactly two learners.
+    Each needs `least_size` learners, or exactly two if they are `paired`.
     """
     labels = design.groups(B)
     if labels is None:
@@ -68,9 +53,8 @@ class Groups(NamedTuple):
 
     values: Floats  # (B, m): kernel values
     labels: Ints  # (B,): group of every learner
-    # k, n: Subsample size and number of units
-    k: int
-    n: int
+    k: int  # subsample size
+    n: int  # number of units
 
     @property
     def zeta_k(self) -> Floats:
@@ -108,22 +92,14 @@ class GroupEstimator(VarianceEstimator):
         self, design: SubsampleDesign, values: Floats, orders: HigherOrders | None
     ) -> VarianceComponents:
         """Estimate the components of values of shape (B, m)."""
-        labels = self.labels(design, len(values))
-        share = design.redrawn_share(np.unique(labels).size)
-        return self.from_groups(Groups(values, labels, design.k, design.n), share)
+        groups = self.groups(design, values)
+        share = design.redrawn_share(np.unique(groups.labels).size)
+        return self.from_groups(groups, share)
 
     def from_groups(
         self, groups: Groups, redrawn_share: float = 1.0
     ) -> VarianceComponents:
-        """Estimate the components.
-
-        Parameters
-        ----------
-        groups : Groups
-            Learners and their groups.
-        redrawn_share : float
-            Share of the variance between groups that is due to their draw.
-        """
+        """Estimate the components; see `grouped_monte_carlo` for the share."""
         sampling = self.sampling(groups, False)
         monte_carlo = grouped_monte_carlo(groups.values, groups.labels, redrawn_share)
         return VarianceComponents(
@@ -143,21 +119,21 @@ class GroupEstimator(VarianceEstimator):
         self, design: SubsampleDesign, values: Floats, orders: HigherOrders | None
     ) -> tuple[Floats, Floats]:
         """Estimate the sampling and the Monte Carlo covariance, each (m, m)."""
-        labels = self.labels(design, len(values))
-        sampling = self.sampling(Groups(values, labels, design.k, design.n), True)
-        share = design.redrawn_share(np.unique(labels).size)
-        return sampling, grouped_monte_carlo(values, labels, share, joint=True)
+        groups = self.groups(design, values)
+        share = design.redrawn_share(np.unique(groups.labels).size)
+        monte_carlo = grouped_monte_carlo(values, groups.labels, share, joint=True)
+        return self.sampling(groups, True), monte_carlo
 
-    def labels(self, design: SubsampleDesign, B: int) -> Ints:
-        """Return the groups of the learners after checking them."""
-        return check_groups(
-            self.name, design, B, least_size=self.least_size, paired=self.paired
-        )
+    def groups(self, design: SubsampleDesign, values: Floats) -> Groups:
+        """Return the learners with their groups, after checking these."""
+        B = len(values)
+        labels = check_groups(self.name, design, B, self.least_size, self.paired)
+        return Groups(values, labels, design.k, design.n)
 
 
 def _im(groups: Groups, joint: bool) -> Floats:
-    between = zeta_1_im(groups.values, groups.labels, joint=joint)
-    return groups.k**2 / groups.n * between
+    zeta_1 = zeta_1_im(groups.values, groups.labels, joint=joint)
+    return groups.k**2 / groups.n * zeta_1
 
 
 def _im_error(groups: Groups) -> Floats:
@@ -179,7 +155,6 @@ IM = GroupEstimator(
     error=_im_error,
     ceiling=lambda groups: groups.k / groups.n * groups.zeta_k,
 )
-
 LITTLE_BAGS = GroupEstimator(
     "little_bags",
     "little bags",
@@ -189,7 +164,6 @@ LITTLE_BAGS = GroupEstimator(
     error=lambda groups: little_bags(*groups[:2])[1],
     least_size=2,
 )
-
 MATCHED = GroupEstimator(
     "matched",
     "matched pairs",
@@ -211,19 +185,8 @@ class ShardMoments(NamedTuple):
 
 
 def shard_moments(values: Floats, groups: Ints, *, joint: bool = False) -> ShardMoments:
-    r"""Compute the variances between and within shards.
+    r"""Compute the variances between and within shards of equal numbers of learners.
 
-    Parameters
-    ----------
-    values : ndarray of shape (B, m)
-        Kernel values.
-    groups : ndarray of shape (B,)
-        Shard of every learner; every shard has as many.
-    joint : bool
-        Whether covariances are wanted.
-
-    Notes
-    -----
     With the mean :math:`\bar h_g` of the L learners of shard g, out of G shards,
 
     .. math::
@@ -240,13 +203,9 @@ def shard_moments(values: Floats, groups: Ints, *, joint: bool = False) -> Shard
     means = group_means(centred, groups)
     residuals = centred - means[groups]
     G, B = len(means), len(values)
-    between = _products(means, joint) / (G - 1)
-    within = _products(residuals, joint) / (B - G)
+    between = cross_products(means, means, joint=joint) / (G - 1)
+    within = cross_products(residuals, residuals, joint=joint) / (B - G)
     return ShardMoments(G, B // G, between, within)
-
-
-def _products(a: Floats, joint: bool) -> Floats:
-    return a.T @ a if joint else np.einsum("bj,bj->j", a, a)
 
 
 def shard_influence(values: Floats, groups: Ints) -> Floats:
@@ -303,7 +262,6 @@ class ShardEstimator(VarianceEstimator):
 
 
 def _check_disjoint(design: SubsampleDesign, labels: Ints) -> None:
-    """Raise an error if groups of a given design are not disjoint."""
     counts = to_dense(design.counts(0, len(labels)))
     holders = sum(
         (counts[labels == g] > 0).any(axis=0).astype(int) for g in np.unique(labels)

@@ -22,28 +22,29 @@ from vstatkit.text import short_repr
 from vstatkit.variance.noise import positive_mean
 
 BLOCK = 256  # learners in a block that is compared with all others
+MOST_REFERENCES = 300  # most reference values
+PILOT = 256  # learners in the first comparison, which determines how many are needed
+MOST_LEARNERS = 2000  # most learners whose pairs are compared
+# Most multiplications for the overlaps of pairs, which bounds the learners.
+MOST_PRODUCTS = 4_000_000_000
+DENSE_ENTRIES = 32_000_000  # most indicators of presence in a dense array
+# Sufficient error of a measured rho, relative to that of the expected one.
+ENOUGH = 0.75
+# Relative error of a measured rho above which measuring is not worth its cost.
+HOPELESS = 2.0
 
 
 class PairChances(NamedTuple):
-    """Chances that one observation, or both, one or none of two are in a subsample.
+    """Chances that observations are in a subsample."""
 
-    `split` is the chance that the first of two is present and the second absent.
-    """
-
-    one: float
-    both: float
-    split: float
-    none: float
+    one: float  # one observation is present
+    both: float  # both of two are present
+    split: float  # the first of two is present and the second absent
+    none: float  # neither of two is present
 
 
 def pair_chances(n: int, k: int, *, replace: bool) -> PairChances:
-    """Compute the chances that observations are in a subsample of k out of n.
-
-    Examples
-    --------
-    >>> pair_chances(4, 2, replace=False).both
-    0.16666666666666666
-    """
+    """Compute the chances that observations are in a subsample of k out of n."""
     if replace:
         absent, none = (1 - 1 / n) ** k, (1 - 2 / n) ** k
         return PairChances(1 - absent, 1 - 2 * absent + none, absent - none, none)
@@ -56,26 +57,15 @@ def pair_weights(
 ) -> tuple[Floats, Floats]:
     """Compute weights of products of two learners' values in `Q_1` and `Q_2`.
 
-    Parameters
-    ----------
-    overlap : ndarray
-        Distinct observations that both subsamples hold.
-    size, other : ndarray
-        Distinct observations of the first and of the second subsample.
-    n : int
-        Number of observations.
-    chances : PairChances
-        Of the design.
+    The subsamples have `size` and `other` distinct observations out of n, and share
+    `overlap` of them.
 
-    Notes
-    -----
     `Q_1` is a sum over observations of squared differences between the mean of the
-    learners that hold it and of those that do not, `Q_2` a sum over pairs of
-    squared second differences. Each square is a double sum over learners, whose
-    weights depend on how many observations are in both subsamples, in one of them,
-    or in neither. With subsamples of fixed size, and all of them, the c-th order
-    has the coefficient `c (n-1)/(n-c)` in `Q_1` and
-    `c (c-1)/2 (n-2)(n-3)/((n-c)(n-c-1))` in `Q_2`.
+    learners that hold it and of those that do not, `Q_2` a sum over pairs of squared
+    second differences. Each square is a double sum over learners, whose weights depend
+    on how many observations are in both subsamples, in one of them, or in neither. With
+    subsamples of fixed size, and all of them, the c-th order has the coefficient
+    `c (n-1)/(n-c)` in `Q_1` and `c (c-1)/2 (n-2)(n-3)/((n-c)(n-c-1))` in `Q_2`.
     """
     one, both, split, none = chances
     sizes = size + other
@@ -87,42 +77,30 @@ def pair_weights(
     in_both, in_one, in_none = 1 / both, 1 / split, 1 / none
     second = (in_both + 2 * in_one + in_none) ** 2 / 2
     mixed = -(in_both + 2 * in_one + in_none) * (in_one + in_none)
-    pairs = overlap * (second * overlap + mixed * sizes + _slope(n, chances))
+    slope = (
+        -(in_both**2) / 2
+        + n * in_one**2
+        + in_both * in_none
+        + 2 * n * in_one * in_none
+        + (2 * n - 1) * in_none**2 / 2
+    )
+    tilt = -in_both * in_none / 2 - n * in_one * in_none - (2 * n - 1) * in_none**2 / 2
+    pairs = overlap * (second * overlap + mixed * sizes + slope)
     pairs += sizes * (sizes * (in_none * (in_both + in_none) / 2 + in_one * in_none))
-    pairs += sizes * _tilt(n, chances)
+    pairs += sizes * tilt
     pairs += size * other * (in_one**2 - in_both * in_none)
     pairs += n * (n - 1) * in_none**2 / 2
     return (n - 1) / n * one**2 * singles, (n - 3) / (n - 1) * both**2 * pairs
 
 
-def _slope(n: int, chances: PairChances) -> float:
-    """Coefficient of the overlap alone in the weight of `Q_2`."""
-    both, split, none = 1 / chances.both, 1 / chances.split, 1 / chances.none
-    return (
-        -(both**2) / 2
-        + n * split**2
-        + both * none
-        + 2 * n * split * none
-        + (2 * n - 1) * none**2 / 2
-    )
-
-
-def _tilt(n: int, chances: PairChances) -> float:
-    """Coefficient of the sum of the sizes in the weight of `Q_2`."""
-    both, split, none = 1 / chances.both, 1 / chances.split, 1 / chances.none
-    return -both * none / 2 - n * split * none - (2 * n - 1) * none**2 / 2
-
-
 class PairSums(NamedTuple):
-    """`Q_1` and `Q_2`, pooled, and the terms of the error of their ratio.
-
-    `rows` are the parts of the two from each learner; `squares` the mean squares of the
-    terms of `Q_1`, of the products of the terms of both, and of those of `Q_2`.
-    """
+    """`Q_1` and `Q_2`, pooled, and the terms of the error of their ratio."""
 
     q_1: float
     q_2: float
-    rows: Floats
+    rows: Floats  # (2, L): the parts of the two from each learner
+    # (3,): mean squares of the terms of `Q_1`, of the products of the terms of both,
+    # and of the terms of `Q_2`
     squares: Floats
 
     @property
@@ -133,14 +111,17 @@ class PairSums(NamedTuple):
     @property
     def error(self) -> float:
         """Monte Carlo error of `rho`: a U-statistic's over pairs of learners."""
-        if self.q_1 <= 0:
-            return np.nan
-        return self._error_of(-self.rho, 1.0) / self.q_1
+        return self._error_of(-self.rho, 1.0) / self.q_1 if self.q_1 > 0 else np.nan
 
-    @property
-    def q_1_error(self) -> float:
-        """Monte Carlo error of `q_1`."""
-        return self._error_of(1.0, 0.0)
+    def likely_share(self, typical: float) -> float:
+        """Average `q_1`, the measured share of standardised values, and a typical one.
+
+        The standard error of the typical share is the share itself.
+        """
+        error = self._error_of(1.0, 0.0)
+        weight = typical**2 / (typical**2 + error**2)
+        mean = weight * self.q_1 + (1 - weight) * typical
+        return float(positive_mean(np.array(mean), np.array(np.sqrt(weight) * error)))
 
     def _error_of(self, first: float, second: float) -> float:
         """Monte Carlo error of a combination of the two sums."""
@@ -159,25 +140,14 @@ class PairSums(NamedTuple):
 
 
 def sum_pairs(
-    presence: Any,
-    values: Floats,
-    chances: PairChances,
-    weights: Floats | None = None,
+    presence: Any, values: Floats, chances: PairChances, weights: Floats | None = None
 ) -> PairSums:
-    """Compare all pairs of learners, block after block.
+    """Compare all pairs of learners with reference values (L, r), block after block.
 
-    Parameters
-    ----------
-    presence : ndarray or csr_array of shape (L, n)
-        Whether an observation is in a subsample, as single precision: overlaps are
-        whole numbers, which it holds exactly.
-    values : ndarray of shape (L, r)
-        Reference values.
-    chances : PairChances
-        Of the design.
-    weights : ndarray of shape (L,), optional
-        Of the learners of a complete design, in which a learner is compared with
-        itself too: a mean over all subsamples has no Monte Carlo bias.
+    `presence` are indicators (L, n) in single precision, dense or sparse: overlaps are
+    whole numbers, which it holds exactly. `weights` are those of the learners of a
+    complete design, in which a learner is compared with itself too: a mean over all
+    subsamples has no Monte Carlo bias.
     """
     L, n = presence.shape
     share = np.full(L, 1.0) if weights is None else weights * (L / weights.sum())
@@ -222,9 +192,6 @@ def _standardise(values: Floats, share: Floats) -> Floats:
     return np.asarray(scaled)
 
 
-MOST_REFERENCES = 300  # most reference values
-
-
 def spread_columns(m: int) -> Ints:
     """Choose reference values among m, evenly."""
     return np.unique(np.linspace(0, m - 1, min(m, MOST_REFERENCES)).astype(np.int64))
@@ -233,8 +200,7 @@ def spread_columns(m: int) -> Ints:
 def reference_rows(X: Floats, seed: int, n_outputs: int = 1) -> Floats:
     """Draw rows that resemble the data but are not in it, from the seed alone.
 
-    Each reference row takes every feature from one of two rows, since a learner fits
-    the rows in its subsample.
+    Each takes every feature from one of two rows, since learners fit their own rows.
     """
     rows = reference_places(len(X), X.shape[1], seed, n_outputs)
     return np.asarray(np.take_along_axis(X, rows, axis=0))
@@ -248,27 +214,6 @@ def reference_places(n: int, p: int, seed: int, n_outputs: int = 1) -> Ints:
     return np.asarray(np.where(rng.random((m, p)) < 0.5, first, second))
 
 
-PILOT = 256  # learners in the first comparison, which determines how many are needed
-
-
-MOST_LEARNERS = 2000  # most learners whose pairs are compared
-
-
-# Most multiplications for the overlaps of pairs, which bounds the learners.
-MOST_PRODUCTS = 4_000_000_000
-
-
-DENSE_ENTRIES = 32_000_000  # most indicators of presence in a dense array
-
-
-# Sufficient error of a measured rho, relative to that of the expected one.
-ENOUGH = 0.75
-
-
-# Relative error of a measured rho above which measuring is not worth its cost.
-HOPELESS = 2.0
-
-
 @dataclass(frozen=True)
 class HigherOrders:
     """An estimate of `rho`, the ratio of `Q_2` to `Q_1`."""
@@ -277,17 +222,14 @@ class HigherOrders:
     rho: float
     error: float  # its standard error
     mc_error: float  # the Monte Carlo part of the error
-    # measured, measured_error: `Q_2 / Q_1` from pairs of learners, pooled over
-    # reference values, and its Monte Carlo error; NaN if nothing was measured
+    # `Q_2 / Q_1` from pairs of learners, pooled over reference values, and its Monte
+    # Carlo error; NaN if nothing was measured
     measured: float
     measured_error: float
-    # expected, expected_error: The value that is expected for such kernels, and its
-    # uncertainty
-    expected: float
-    expected_error: float
-    # n_learners, n_reference: Learners compared, and values of each that were pooled
-    n_learners: int
-    n_reference: int
+    expected: float  # the value that is expected for such kernels
+    expected_error: float  # its uncertainty
+    n_learners: int  # learners compared
+    n_reference: int  # values of each that were pooled
     # `Q_1` over the variance `zeta_k` of a single learner, measured and typical value
     # weighted in the same way; NaN if unknown. It determines how many learners are
     # needed before a variance is known.
@@ -315,9 +257,9 @@ def combine(
     measured: float,
     measured_error: float,
     prior: tuple[float, float],
-    *,
     n_learners: int = 0,
     n_reference: int = 0,
+    *,
     share: float = np.nan,
 ) -> HigherOrders:
     """Average measured and expected value, weighted by their precisions.
@@ -349,17 +291,6 @@ def typical_share(design: SubsampleDesign, kind: KernelKind) -> float:
     return min(design.k / design.n, 1.0) / kind.typical_ratio
 
 
-def likely_share(sums: PairSums, typical: float) -> float:
-    """Average the measured share, `q_1` of standardised values, and the typical one.
-
-    The standard error of the typical share is the share itself.
-    """
-    error = sums.q_1_error
-    weight = typical**2 / (typical**2 + error**2)
-    mean = weight * sums.q_1 + (1 - weight) * typical
-    return float(positive_mean(np.array(mean), np.array(np.sqrt(weight) * error)))
-
-
 def expected_orders(design: SubsampleDesign, kind: KernelKind) -> HigherOrders:
     """Return the expected orders of a kernel, before its learners are compared."""
     chances = pair_chances(design.n, design.k, replace=design.replace)
@@ -373,10 +304,7 @@ def most_learners_compared(n: int) -> int:
 
 
 def measure_orders(
-    design: SubsampleDesign,
-    B: int,
-    values: Callable[[int], Floats],
-    kind: KernelKind,
+    design: SubsampleDesign, B: int, values: Callable[[int], Floats], kind: KernelKind
 ) -> HigherOrders:
     r"""Measure rho on pairs of learners, if that is worth its cost.
 
@@ -431,7 +359,7 @@ def measure_orders(
     prior = kind.expected_rho(chances.one)
     most = min(B, most_learners_compared(n))
     if prior[1] == 0 or n < 4 or most < 3 or min(chances) <= 0:
-        return combine(np.nan, np.nan, prior, share=typical_share(design, kind))
+        return expected_orders(design, kind)
     if design.complete:
         return _complete_orders(design, B, values(B), chances)
     L = min(PILOT, most)
@@ -441,14 +369,8 @@ def measure_orders(
         needed = L * sums.outlook / (ENOUGH * prior[1])
         L = int(np.clip(np.ceil(needed / PILOT) * PILOT, L, most))
         sums = sum_pairs(_indicators(design.counts(0, L)), values(L), chances)
-    return combine(
-        sums.rho,
-        sums.error,
-        prior,
-        n_learners=L,
-        n_reference=first.shape[1],
-        share=likely_share(sums, typical_share(design, kind)),
-    )
+    share = sums.likely_share(typical_share(design, kind))
+    return combine(sums.rho, sums.error, prior, L, first.shape[1], share=share)
 
 
 def _indicators(counts: Counts) -> Any:
@@ -464,19 +386,16 @@ def _complete_orders(
     """Compare all subsamples, or a random sample of them if there are too many."""
     weights = design.weights(0, B)
     weights = np.ones(B) if weights is None else weights
-    members = design.members(0, B)
-    if B <= MOST_LEARNERS:
-        sums = sum_pairs(
-            _indicators(count_members(members, design.n)), values, chances, weights
-        )
+    members, L = design.members(0, B), min(B, MOST_LEARNERS)
+    if L == B:
+        presence = _indicators(count_members(members, design.n))
+        sums = sum_pairs(presence, values, chances, weights)
         error = 0.0 if sums.q_1 > 0 else np.nan
-        L = B
     else:
-        L = MOST_LEARNERS
         rng = stream(design.seed, 1, Purpose.REFERENCE)
         drawn = rng.choice(B, size=L, p=weights / weights.sum())
         presence = _indicators(count_members(members[drawn], design.n))
         sums = sum_pairs(presence, values[drawn], chances)
         error = sums.error
     prior = KernelKind.UNKNOWN.expected_rho(chances.one)
-    return combine(sums.rho, error, prior, n_learners=L, n_reference=values.shape[1])
+    return combine(sums.rho, error, prior, L, values.shape[1])

@@ -14,23 +14,11 @@ def influence_concentration(
 ) -> Floats:
     """Measure how much the squared influences depend on few units, from 1/n to 1.
 
-    Parameters
-    ----------
-    squares, fourth : ndarray of shape (m,)
-        Sums over units of the second and fourth powers of their influences.
-    noise : ndarray of shape (m,)
-        Monte Carlo variance of one influence.
-    n : int
-        Number of units.
+    `squares` and `fourth` are sums over n units of powers of their influences, shape
+    (m,), and `noise` is the Monte Carlo variance of one influence. The result is
+    `sum c**4 / (sum c**2)**2` with the noise subtracted from both sums; 1/n if all
+    units are equally influential, one if only a single unit is.
 
-    Returns
-    -------
-    ndarray of shape (m,)
-        `sum c**4 / (sum c**2)**2` with the noise subtracted from both sums; 1/n if
-        all units are equally influential, one if only a single unit is.
-
-    Notes
-    -----
     Noise of variance s2 in every c adds `6 s2 sum c**2 + 3 n s2**2` to the fourth
     powers and `n s2` to the squares. After subtraction they are made positive like
     variances.
@@ -46,32 +34,10 @@ def influence_concentration(
 def largest_share(largest: Floats, squares: Floats, noise: Floats, n: int) -> Floats:
     """Estimate the share of the sampling variance that one unit accounts for.
 
-    Parameters
-    ----------
-    largest : ndarray of shape (m,)
-        Largest squared influence of a unit.
-    squares : ndarray of shape (m,)
-        Sum over units of the squared influences.
-    noise : ndarray of shape (m,)
-        Monte Carlo variance of one influence.
-    n : int
-        Number of units.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Between 0 and 1; 0 if no unit has any influence.
-
-    Notes
-    -----
-    Monte Carlo noise of variance s2 adds s2 to the largest square and `n s2` to the
-    sum, so the plain ratio is too small unless there are many learners. Both are
-    corrected for it.
-
-    Examples
-    --------
-    >>> largest_share(np.array([4.0]), np.array([10.0]), np.array([0.0]), 50)
-    array([0.4])
+    `largest` and `squares` are the largest squared influence and the sum of all, and
+    `noise` is the Monte Carlo variance of one influence. It adds once to the largest
+    square and n times to the sum, so the plain ratio is too small unless there are many
+    learners. Both are corrected for it. The share is zero without any influence.
     """
     positive = _positive_squares(squares - n * noise, noise, n)
     excess = np.maximum(largest - noise, 0.0)
@@ -87,12 +53,10 @@ def _positive_squares(known: Floats, noise: Floats, n: int) -> Floats:
 def influence_ceiling(noise: Floats, B: float, n: int, *, complete: bool) -> Floats:
     """Bound a sum of squared influences by the spread of single learners.
 
-    Notes
-    -----
-    Influences are covariances with the counts, and counts of different units are
-    as good as uncorrelated, so `sum c**2` is at most the variance of a count times
-    that of a learner (the share of it that is linear in the counts is what the
-    influences see); the noise of one influence is the same product over B.
+    Influences are covariances with the counts, and counts of different units are as
+    good as uncorrelated, so `sum c**2` is at most the variance of a count times that of
+    a learner (the share of it that is linear in the counts is what the influences see);
+    the noise of one influence is the same product over B.
     """
     if complete:
         return np.full_like(noise, np.inf)
@@ -103,7 +67,6 @@ def influence_ceiling(noise: Floats, B: float, n: int, *, complete: bool) -> Flo
 class InfluencePowers:
     """Sums over units of powers of their influences c, each of shape (m,)."""
 
-    # squares, cubes, fourths: (m,): sums of powers
     squares: Floats
     cubes: Floats
     fourths: Floats
@@ -113,51 +76,33 @@ class InfluencePowers:
     def of(cls, influences: Floats) -> "InfluencePowers":
         """Sum the powers of influences of shape (n, m)."""
         squared = influences**2
-        return cls(
-            squared.sum(axis=0),
-            (squared * influences).sum(axis=0),
-            (squared**2).sum(axis=0),
-            len(influences),
-        )
+        powers = (squared, squared * influences, squared**2)
+        squares, cubes, fourths = (power.sum(axis=0) for power in powers)
+        return cls(squares, cubes, fourths, len(influences))
 
     @classmethod
     def join(cls, parts: Sequence["InfluencePowers"]) -> "InfluencePowers":
         """Concatenate the sums of several sets of estimates."""
-        return cls(
-            np.concatenate([part.squares for part in parts]),
-            np.concatenate([part.cubes for part in parts]),
-            np.concatenate([part.fourths for part in parts]),
-            parts[0].n,
-        )
+        powers = [[part.squares, part.cubes, part.fourths] for part in parts]
+        squares, cubes, fourths = np.concatenate(powers, axis=1)
+        return cls(squares, cubes, fourths, parts[0].n)
 
 
 @dataclass(frozen=True)
 class InfluenceNoise:
     """Monte Carlo noise of one influence, each of shape (m,)."""
 
-    # variance, third: (m,): second and third central moment
-    variance: Floats
-    third: Floats
+    variance: Floats  # second central moment
+    third: Floats  # third central moment
 
     @classmethod
     def of(cls, values: Floats, k: int, n: int, *, replace: bool) -> "InfluenceNoise":
-        """Compute the noise of averages over independent learners.
+        """Compute the noise of averages over learners of independent subsamples.
 
-        Parameters
-        ----------
-        values : ndarray of shape (B, m)
-            Kernel values.
-        k, n : int
-            Units in a subsample, and in all.
-        replace : bool
-            Whether they are drawn with replacement.
-
-        Notes
-        -----
-        An influence is the mean over learners of a centred count times a centred
-        value. Counts are binomial (k draws of probability 1/n; or one of k/n), and
-        nearly independent of the value, so that the mean has the variance
-        `var(N) var(h) / B` and the third moment `mu_3(N) mu_3(h) / B**2`.
+        An influence is the mean over learners of a centred count times a centred value.
+        Counts are binomial (k draws of probability 1/n; or one of k/n), and nearly
+        independent of the value, so that the mean has the variance `var(N) var(h) / B`
+        and the third moment `mu_3(N) mu_3(h) / B**2`.
         """
         B = len(values)
         draws, p = (k, 1 / n) if replace else (1, k / n)
@@ -177,10 +122,9 @@ class InfluenceNoise:
 class Cumulants:
     """Shape of the distribution of estimates, each of shape (m,)."""
 
-    # skew, excess: (m,): skewness and excess kurtosis
-    skew: Floats
-    excess: Floats
-    skew_error: Floats  # (m,): monte Carlo standard error of the skewness
+    skew: Floats  # skewness
+    excess: Floats  # excess kurtosis
+    skew_error: Floats  # Monte Carlo standard error of the skewness
 
 
 def cumulants(powers: InfluencePowers, noise: InfluenceNoise) -> Cumulants:
@@ -231,21 +175,7 @@ def influence_skew(
 ) -> Floats:
     """Compute the skewness of estimates from sums over units of powers of influences.
 
-    Parameters
-    ----------
-    squares, cubes, fourths : ndarray of shape (m,)
-        Sums of powers.
-    noise : ndarray of shape (m,)
-        Monte Carlo variance of one influence.
-    n : int
-        Number of units.
-
-    Examples
-    --------
-    >>> c = np.array([3.0, -1.0, -1.0, -1.0])
-    >>> sums = [np.array([np.sum(c**power)]) for power in (2, 3, 4)]
-    >>> influence_skew(*sums, np.zeros(1), 4).round(4)
-    array([0.5774])
+    `noise` is the Monte Carlo variance of one influence, shape (m,).
     """
     powers = InfluencePowers(squares, cubes, fourths, n)
     return cumulants(powers, InfluenceNoise(noise, np.zeros_like(noise))).skew

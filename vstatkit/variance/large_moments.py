@@ -23,22 +23,13 @@ from vstatkit.sampling.given import GivenDesign
 from vstatkit.workers import others_at_work
 
 WIDE_FROM = 2_000_000  # entries from which the table of units by values is not made
-
-
 MOST_DRAWS = 16_000_000  # most draws in memory, of all learners for a part of the units
-
-
 DRAWN_AT_ONCE = 1_000_000  # draws that are counted in one call
-
-
+# Products from which learners are summed in single precision, for speed. Over 4,000
+# points (n = 5,000, B = 1,000) standard errors differed from those of double precision
+# by 2e-7 typically and 2.5e-6 at most, relative to them, and degrees of freedom by 9e-6
+# at most.
 SINGLE_FROM = 1e9
-"""Products from which learners are summed in single precision.
-
-Chosen for speed. Over 4,000 points (n = 5,000, B = 1,000) standard errors differed from
-those of double precision by 2e-7 typically and 2.5e-6 at most, relative to them, and
-degrees of freedom by 9e-6 at most."""
-
-
 COLUMNS_PER_CALL = 256  # values in one task of a thread
 
 
@@ -97,18 +88,14 @@ class DrawnUnits(NamedTuple):
 
 
 class Powers(NamedTuple):
-    """Sums over units of powers of their contributions t, each of shape (m,).
-
-    `tilted` is the sum of `a t`, `tilted_squares` of `(a t)**2` and `mixed` of
-    `a t**2`, with a second weight a of every unit.
-    """
+    """Sums over units of powers of their contributions t, each of shape (m,)."""
 
     squares: Floats
     cubes: Floats
     fourths: Floats
-    tilted: Floats
-    tilted_squares: Floats
-    mixed: Floats
+    tilted: Floats  # sum of `a t`, with a second weight a of every unit
+    tilted_squares: Floats  # sum of `(a t)**2`
+    mixed: Floats  # sum of `a t**2`
 
 
 @dataclass(frozen=True)
@@ -127,8 +114,6 @@ class PowerSums:
 
 # Scale and second weight of units; None for unweighted powers only.
 Weights = tuple[Floats, Floats | None]
-
-
 # Function from the appearances of units to their weights.
 Weighting = Callable[[Floats], Weights]
 
@@ -144,16 +129,9 @@ def sum_powers(
 ) -> PowerSums:
     """Sum powers of `scale_i * sum_b N[b, i] (h_b - hbar)` over the units.
 
-    Parameters
-    ----------
-    design : SubsampleDesign
-        Draws the counts; its learners must have no weights.
-    values : ndarray of shape (B, m)
-        Kernel values.
-    weighting : callable
-        Returns the scale and the second weight of units from their appearances.
-    presence : bool
-        Whether to count a unit once, however often it was drawn.
+    `values` are those of learners without weights, shape (B, m). `weighting` returns
+    the scale and the second weight of units from their appearances. With `presence`, a
+    unit counts once, however often it was drawn.
     """
     B, m = values.shape
     n_values = max(m, design.n_values) if isinstance(design, CachedDesign) else m
@@ -169,23 +147,18 @@ def sum_powers(
         single = float(units.learners.size) * n_values >= SINGLE_FROM
         weights = weighting(units.appearances)
         _add(units, weights, values, origin, table, single=single)
+    sized_squares = np.zeros_like(origin)
+    for row, size in zip(values, sizes, strict=True):
+        centred = row - origin
+        sized_squares += size * np.square(centred, out=centred)
     return PowerSums(
         powers=Powers(*table),
         origin=origin,
         appearances=np.concatenate(appearances),
         count_squares=count_squares,
         squares=squares,
-        sized_squares=_sized_squares(values, origin, sizes),
+        sized_squares=sized_squares,
     )
-
-
-def _sized_squares(values: Floats, mean: Floats, sizes: Floats) -> Floats:
-    """Sum squares about the mean, weighted by sizes, row by row."""
-    squares = np.zeros_like(mean)
-    for row, size in zip(values, sizes, strict=True):
-        centred = row - mean
-        squares += size * np.square(centred, out=centred)
-    return squares
 
 
 def _mean_and_squares(values: Floats) -> tuple[Floats, Floats]:
@@ -242,8 +215,7 @@ def _add(
             add(first)
         return
     with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(add, firsts):
-            pass
+        list(pool.map(add, firsts))
 
 
 def threads_allowed() -> int:

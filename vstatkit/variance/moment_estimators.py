@@ -1,7 +1,7 @@
 """Estimators based on counts of observations, and on their presence."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -71,7 +71,8 @@ class MomentEstimator(SumEstimator):
         self, moments: EnsembleMoments, *, replace: bool
     ) -> VarianceComponents:
         """Estimate the components from moments."""
-        n, k = moments.n, moments.size
+        n, k, B = moments.n, moments.size, moments.n_learners
+        concentration, skew = _shape(moments)
         sampling = self.sampling(moments, replace=replace)
         inflation = (n / (n - k)) ** 2 if self.inflated and not replace else 1.0
         noise = inflation * moments.count_variance * moments.monte_carlo
@@ -85,11 +86,9 @@ class MomentEstimator(SumEstimator):
             mc_se=np.sqrt(noise_variance(sampling, noise, n)),
             noise=noise,
             n=n,
-            ceiling=influence_ceiling(
-                noise, moments.n_learners, n, complete=moments.complete
-            ),
-            concentration=moment_concentration(moments),
-            skew=moment_skew(moments),
+            ceiling=influence_ceiling(noise, B, n, complete=moments.complete),
+            concentration=concentration,
+            skew=skew,
         )
 
     def covariance(
@@ -101,49 +100,37 @@ class MomentEstimator(SumEstimator):
         return self.sampling(moments, replace=design.replace), moments.monte_carlo
 
 
-def moment_concentration(moments: EnsembleMoments) -> Floats | None:
-    """Measure how much the covariances with the counts depend on few units."""
-    if moments.quartic is None:
-        return None
+def _shape(moments: EnsembleMoments) -> tuple[Floats | None, Floats | None]:
+    """Compute concentration and skewness of the covariances with the counts."""
+    if moments.cubic is None or moments.quartic is None:
+        return None, None
     n, noise = moments.n, moments.count_variance * moments.monte_carlo
     squares = moments.size**2 / n * zeta_1_ij(moments)
-    return influence_concentration(squares, moments.quartic, noise, n)
-
-
-def moment_skew(moments: EnsembleMoments) -> Floats | None:
-    """Compute the skewness of the estimate from the covariances with the counts."""
-    if moments.cubic is None or moments.quartic is None:
-        return None
-    noise = moments.count_variance * moments.monte_carlo
     powers = (moments.jackknife, moments.cubic, moments.quartic)
-    return influence_skew(*powers, noise, moments.n)
+    concentration = influence_concentration(squares, moments.quartic, noise, n)
+    return concentration, influence_skew(*powers, noise, n)
 
 
 BM = MomentEstimator("bm", "BM", nonnegative=True, zeta_1=lambda mo, _: zeta_1_bm(mo))
-
 IJ = MomentEstimator("ij", "IJ", nonnegative=True, zeta_1=lambda mo, _: zeta_1_ij(mo))
-
 IJ_U = MomentEstimator(
     "ij_u",
     "IJ-U",
     inflated=True,
     zeta_1=lambda mo, replace: zeta_1_ij_u(mo, replace=replace),
 )
-
 CORRECTED_V = MomentEstimator(
     "corrected_v",
     "corrected-V",
     replace=True,
     zeta_1=lambda mo, _: zeta_1_corrected_v(mo),
 )
-
 CORRECTED_V_SIMPLE = MomentEstimator(
     "corrected_v_simple",
     "corrected-V (simple)",
     replace=True,
     zeta_1=lambda mo, _: zeta_1_corrected_v_simple(mo),
 )
-
 CORRECTED_U = MomentEstimator(
     "corrected_u",
     "corrected-U",
@@ -184,34 +171,31 @@ class PresenceEstimator(SumEstimator):
         zeta_k = presence.squares / (B - 1)
         influence_noise = odds * monte_carlo
         noise = influence_noise if orders is None else orders.factor * influence_noise
+        mc_se = np.sqrt(noise_variance(sampling, noise, n))
+        if orders is not None:
+            common = orders.relative_mc_error * np.maximum(sampling, 0.0)
+            mc_se = np.hypot(mc_se, common)
         ceiling = influence_ceiling(noise, B, n, complete=design.complete)
         if not design.complete:  # a mean varies at most as much as one learner
             ceiling = np.minimum(ceiling, zeta_k - monte_carlo)
-        parts = VarianceComponents(
+        powers = (presence.left_out, presence.cubic, presence.quartic)
+        return VarianceComponents(
             method=self.name,
             zeta_1=n / k**2 * sampling,
             zeta_k=zeta_k,
             sampling=sampling,
             monte_carlo=monte_carlo,
             total=sampling + monte_carlo,
-            mc_se=np.sqrt(noise_variance(sampling, noise, n)),
+            mc_se=mc_se,
             noise=noise,
             n=n,
             ceiling=ceiling,
             concentration=influence_concentration(
                 presence.left_out, presence.quartic, influence_noise, n
             ),
-            skew=influence_skew(
-                *(presence.left_out, presence.cubic, presence.quartic),
-                influence_noise,
-                n,
-            ),
+            skew=influence_skew(*powers, influence_noise, n),
             orders=orders,
         )
-        if orders is None:
-            return parts
-        common = orders.relative_mc_error * np.maximum(sampling, 0.0)
-        return replace(parts, mc_se=np.hypot(parts.mc_se, common))
 
     def covariance(
         self, design: SubsampleDesign, values: Floats, orders: HigherOrders | None
@@ -234,5 +218,4 @@ def _parts(
 
 
 JACKKNIFE = PresenceEstimator("jackknife", "J-U")
-
 HOEFFDING = PresenceEstimator("hoeffding", "Hoeffding", beyond=True)

@@ -7,7 +7,7 @@ covariances by the same code.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,7 @@ from vstatkit.text import short_repr
 from vstatkit.variance.large_moments import is_wide, sum_powers
 
 BATCH_ENTRIES = 2_000_000  # most counts in memory while summing over learners
-
-
-# The same for sparse counts, which take four times the memory.
-SPARSE_BATCH_ENTRIES = 250_000
-
-
+SPARSE_BATCH_ENTRIES = 250_000  # of sparse counts, which take four times the memory
 ROW_BLOCK = 128  # observations in a block, so that it stays in the cache
 
 
@@ -67,17 +62,12 @@ class EnsembleSums:
         return running.freeze()
 
     def __add__(self, other: "EnsembleSums") -> "EnsembleSums":
-        return EnsembleSums(
-            size=self.size,
-            origin=self.origin,
-            n_learners=self.n_learners + other.n_learners,
-            appearances=self.appearances + other.appearances,
-            count_squares=self.count_squares + other.count_squares,
-            weighted=self.weighted + other.weighted,
-            total=self.total + other.total,
-            squares=self.squares + other.squares,
-            sized_squares=self.sized_squares + other.sized_squares,
+        additive = (
+            *("n_learners", "appearances", "count_squares", "weighted"),
+            *("total", "squares", "sized_squares"),
         )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in additive}
+        return replace(self, **sums)
 
 
 def _count_squares(N: Counts, weights: Floats | None) -> float:
@@ -182,30 +172,17 @@ def sum_ensemble(
 ) -> EnsembleSums:
     """Sum over the learners of a design, in batches of bounded memory.
 
-    Parameters
-    ----------
-    design : SubsampleDesign
-        Draws the counts.
-    values : ndarray of shape (L, m)
-        Kernel values of learners `start` to `start + L`.
-    start : int
-        First learner.
-    origin : ndarray of shape (m,), optional
-        By default the mean of the values.
-    joint : bool
-        Whether to keep outer products, for covariances.
-    presence : bool
-        Whether to count an observation once, however often it was drawn.
+    `values` are those of the learners from `start` on, shape (L, m), and `origin` is
+    by default their mean. `joint` keeps outer products, for covariances. With
+    `presence`, an observation counts once, however often it was drawn.
     """
-    dense_share = SPARSE_BELOW * design.n <= design.k
-    at_once = (
-        BATCH_ENTRIES // design.n if dense_share else SPARSE_BATCH_ENTRIES // design.k
-    )
+    n, k = design.n, design.k
+    dense = SPARSE_BELOW * n <= k
+    at_once = BATCH_ENTRIES // n if dense else SPARSE_BATCH_ENTRIES // k
     step = int(np.clip(at_once, 16, 1024))
     origin = values.mean(axis=0) if origin is None else origin
-    buffer = np.empty((min(step, len(values)), design.n)) if dense_share else None
-
-    running = _RunningSums.start(design.n, design.k, origin, joint=joint)
+    buffer = np.empty((min(step, len(values)), n)) if dense else None
+    running = _RunningSums.start(n, k, origin, joint=joint)
     for first in range(0, len(values), step):
         block = values[first : first + step]
         begin, end = start + first, start + first + len(block)
@@ -232,9 +209,8 @@ def mark_presence(counts: Counts) -> Counts:
 class EnsembleMoments:
     """Input of the variance estimators; q is m, or (m, m) for covariances."""
 
-    # n, size: Observations n, subsample size k
-    n: int
-    size: int
+    n: int  # number of observations
+    size: int  # subsample size k
     n_learners: float  # number B of learners
     n_seen: int  # observations that were drawn at least once
     mean: Floats  # (m,): `hbar`
@@ -245,8 +221,7 @@ class EnsembleMoments:
     jackknife: Floats  # sum over observations of `cov_b(N[b, i], h_b)**2`
     between: Floats  # sum over observations of `(m_i - mbar)**2`
     between_weighted: Floats  # sum over observations of `N_i (m_i - m_w)**2`
-    # cubic, quartic: (m,): sums over observations of `cov_b(N[b, i], h_b)**3` and of
-    # the fourth powers
+    # (m,): sums over observations of third and fourth powers of `cov_b(N[b, i], h_b)`
     cubic: Floats | None
     quartic: Floats | None
     # Whether every subsample was evaluated, so that there is no Monte Carlo error
@@ -294,14 +269,11 @@ def moments_from_sums(sums: EnsembleSums, *, complete: bool = False) -> Ensemble
     The N-weighted mean of the `m_i` is `hbar` if every subsample has size k, so that
     `m_i - m_w = D_i / N_i` with `D_i = sum_b N[b, i] (h_b - hbar)`.
     """
-    N, B = sums.appearances, sums.n_learners
-    shift = sums.total / B
-    joint = sums.squares.ndim == 2
-    inverse = _invert(N)
+    N, B, joint = sums.appearances, sums.n_learners, sums.squares.ndim == 2
+    shift, inverse = sums.total / B, _invert(N)
     powers = np.stack([np.ones_like(N), inverse**2, inverse])
     forms = np.zeros((3, *sums.squares.shape))
-    first = np.zeros_like(shift)
-    third, fourth = np.zeros_like(shift), np.zeros_like(shift)
+    first, third, fourth = np.zeros((3, *shift.shape))
     ones = np.ones(ROW_BLOCK)
     for rows, D in _centred_blocks(sums, shift):
         first += inverse[rows] @ D
@@ -397,77 +369,60 @@ class PresenceMoments:
     own: Floats  # the part of this sum in which learners are multiplied by themselves
     # Factor that makes up for centring by `hbar` instead of its expectation
     centring: float
-    # cubic, quartic: (m,): sums over observations of `(hbar - t_i)**3`, whose sign is
-    # that of an influence, and of `(t_i - hbar)**4`
+    # (m,): sums over observations of `(hbar - t_i)**3`, whose sign is that of an
+    # influence, and of the fourth powers
     cubic: Floats
     quartic: Floats
     squares: Floats  # sum over learners of `(h - hbar)**2`
 
 
-@dataclass(frozen=True)
-class Absence:
-    """How often each observation is absent, for the jackknife."""
+def _invert_absences(appearances: Floats, B: float, chance: float | None) -> Floats:
+    """Return -1 over the learners without each observation; zero for none."""
+    if chance is not None:
+        return np.full_like(appearances, -1 / (B * chance))
+    without = B - appearances
+    return np.divide(-1.0, without, out=np.zeros_like(without), where=without > 0.5)
 
-    n_learners: float  # number B of learners
-    # Chance that a subsample leaves an observation out; None for the numbers of
-    # learners that did
-    chance: float | None
 
-    def inverse(self, appearances: Floats) -> Floats:
-        """Return -1 over the learners without each observation; zero for none."""
-        if self.chance is not None:
-            return np.full_like(appearances, -1 / (self.n_learners * self.chance))
-        without = self.n_learners - appearances
-        seen = without > 0.5
-        return np.divide(-1.0, without, out=np.zeros_like(without), where=seen)
+def _presence_of_powers(
+    appearances: Floats,
+    B: float,
+    chance: float | None,
+    *,
+    squares: Floats,
+    sized_squares: Floats,
+    **powers: Floats,
+) -> PresenceMoments:
+    """Collect the sums, and compute the products of learners with themselves.
 
-    def moments(
-        self,
-        appearances: Floats,
-        *,
-        left_out: Floats,
-        cubic: Floats,
-        quartic: Floats,
-        squares: Floats,
-        sized_squares: Floats,
-    ) -> PresenceMoments:
-        """Collect the sums, and compute the products of learners with themselves.
-
-        With a known chance q = 1 - p, learner b has the part
-        `(h - hbar)**2 sum_i (Z_bi - p)**2 / (B q)**2`, and the sum over i is
-        `(1 - 2 p) D_b + n p**2` for `D_b` distinct observations.
-        """
-        B, n = self.n_learners, appearances.size
-        present = appearances / B
-        seen = B - appearances > 0.5
-        if not seen.any():
-            raise ValueError(
-                "the jackknife needs learners that left an observation out; here every "
-                "subsample holds every observation. Use a smaller `k`."
-            )
-        if self.chance is None:
-            share = present[seen]
-            n, odds = int(seen.sum()), float(np.mean(share / (1 - share)))
-            own_products, centring = n * odds * squares / (B * (B - 1)), 1.0
-        else:
-            q = self.chance
-            p = 1 - q
-            odds = p / q
-            own_products = ((1 - 2 * p) * sized_squares + n * p**2 * squares) / (
-                B * q
-            ) ** 2
-            centring = B**3 / ((B - 1) * (B**2 - 2 * B + 2))
-        return PresenceMoments(
-            n_learners=B,
-            n_left_out=n,
-            odds=odds,
-            left_out=left_out,
-            own=own_products,
-            centring=centring,
-            cubic=cubic,
-            quartic=quartic,
-            squares=squares,
+    With a known chance q = 1 - p, learner b has the part
+    `(h - hbar)**2 sum_i (Z_bi - p)**2 / (B q)**2`, and the sum over i is
+    `(1 - 2 p) D_b + n p**2` for `D_b` distinct observations.
+    """
+    n, seen = appearances.size, B - appearances > 0.5
+    if not seen.any():
+        raise ValueError(
+            "the jackknife needs learners that left an observation out; here every "
+            "subsample holds every observation. Use a smaller `k`."
         )
+    if chance is None:
+        share = appearances[seen] / B
+        n, odds = int(seen.sum()), float(np.mean(share / (1 - share)))
+        own, centring = n * odds * squares / (B * (B - 1)), 1.0
+    else:
+        q, p = chance, 1 - chance
+        odds = p / q
+        own = ((1 - 2 * p) * sized_squares + n * p**2 * squares) / (B * q) ** 2
+        centring = B**3 / ((B - 1) * (B**2 - 2 * B + 2))
+    return PresenceMoments(
+        n_learners=B,
+        n_left_out=n,
+        odds=odds,
+        own=own,
+        centring=centring,
+        squares=squares,
+        **powers,
+    )
 
 
 def presence_moments(
@@ -478,12 +433,10 @@ def presence_moments(
     `chance` is that of an observation to be absent; by default the numbers of learners
     without each observation are used.
     """
-    B, joint = sums.n_learners, sums.squares.ndim == 2
-    absence = Absence(B, chance)
-    shift = sums.total / B
-    inverse = absence.inverse(sums.appearances)
+    N, B, joint = sums.appearances, sums.n_learners, sums.squares.ndim == 2
+    shift, inverse = sums.total / B, _invert_absences(N, B, chance)
     left_out = np.zeros_like(sums.squares)
-    third, fourth = np.zeros_like(shift), np.zeros_like(shift)
+    third, fourth = np.zeros((2, *shift.shape))
     ones = np.ones(ROW_BLOCK)
     for rows, D in _centred_blocks(sums, shift):
         T = np.multiply(D, inverse[rows, None], out=D)
@@ -498,10 +451,12 @@ def presence_moments(
         fourth += ones[: len(T)] @ square
     sized = sums.weighted.sum(axis=0)
     moved = _times(sized, shift, joint) + _times(shift, sized, joint)
-    draws = float(sums.appearances.sum())
+    draws = float(N.sum())
     sized_squares = sums.sized_squares - moved + draws * _times(shift, shift, joint)
-    return absence.moments(
-        sums.appearances,
+    return _presence_of_powers(
+        N,
+        B,
+        chance,
         left_out=left_out,
         cubic=third,
         quartic=fourth,
@@ -515,12 +470,14 @@ def presence_of(design: SubsampleDesign, values: Floats) -> PresenceMoments:
     chance = design.chance_absent
     if not is_wide(design, *values.shape):
         return presence_moments(sum_ensemble(design, values, presence=True), chance)
-    absence = Absence(float(len(values)), chance)
+    B = float(len(values))
     sums = sum_powers(
-        design, values, lambda N: (absence.inverse(N), None), presence=True
+        design, values, lambda N: (_invert_absences(N, B, chance), None), presence=True
     )
-    return absence.moments(
+    return _presence_of_powers(
         sums.appearances,
+        B,
+        chance,
         left_out=sums.powers.squares,
         cubic=-sums.powers.cubes,
         quartic=sums.powers.fourths,
@@ -546,10 +503,9 @@ def moments_by_gram(counts: Counts, values: Floats, *, size: int) -> EnsembleMom
     N = to_dense(counts).astype(np.float64)
     appearances = N.sum(axis=0)
     inverse = _invert(appearances)
-    forms = []
-    for root in (np.ones_like(inverse), inverse, np.sqrt(inverse)):
-        half = N * root
-        forms.append(np.einsum("bj,bj->j", h, (half @ half.T) @ h))
+    roots = (np.ones_like(inverse), inverse, np.sqrt(inverse))
+    halves = (N * root for root in roots)
+    forms = [np.einsum("bj,bj->j", h, (half @ half.T) @ h) for half in halves]
     return moments_of_powers(
         size=size,
         n_learners=float(len(values)),

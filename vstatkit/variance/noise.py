@@ -42,21 +42,15 @@ def positive_mean(estimate: Floats, scale: Floats) -> Floats:
 
 
 def noise_variance(sampling: Floats, noise: Floats, n: int) -> Floats:
-    r"""Compute the Monte Carlo variance of a sum of n squared influences.
+    r"""Compute the Monte Carlo variance of a sum V of n squared influences.
 
-    Parameters
-    ----------
-    sampling, noise : ndarray
-        The sum V without its bias, and the Monte Carlo variance of one influence.
-    n : int
-        Number of influences.
+    `sampling` is V without its bias, and `noise` the Monte Carlo variance of one
+    influence.
 
-    Notes
-    -----
     .. math:: 2 n s_2^2 + 4 s_2 \max(V, 0) .
 
-    Each influence carries independent noise of variance :math:`s_2`. The square of
-    the noise has variance :math:`2 s_2^2`, and twice the product of the noise and an
+    Each influence carries independent noise of variance :math:`s_2`. The square of the
+    noise has variance :math:`2 s_2^2`, and twice the product of the noise and an
     influence has :math:`4 s_2` times the squared influence.
     """
     return 2 * n * noise**2 + 4 * noise * np.maximum(sampling, 0.0)

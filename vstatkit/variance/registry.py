@@ -9,16 +9,8 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.estimator import (
-    VarianceComponents,
-    VarianceEstimator,
-)
-from vstatkit.variance.group_estimators import (
-    IM,
-    LITTLE_BAGS,
-    MATCHED,
-    SHARDS,
-)
+from vstatkit.variance.estimator import VarianceComponents, VarianceEstimator
+from vstatkit.variance.group_estimators import IM, LITTLE_BAGS, MATCHED, SHARDS
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, spread_columns
 from vstatkit.variance.moment_estimators import (
     BM,
@@ -77,13 +69,7 @@ ROBUST = re.compile(r"HC[0-4]|HAC|cluster|robust|sandwich|nonrobust", re.IGNOREC
 
 
 def suggest_estimator(method: str, known: Sequence[str]) -> str:
-    """Suggest an estimator for an unknown name, as the end of a message.
-
-    Examples
-    --------
-    >>> suggest_estimator("jacknife", ["jackknife", "ij"])
-    "; did you mean 'jackknife'?"
-    """
+    """Suggest an estimator for an unknown name, as the end of a message."""
     close = get_close_matches(method.lower(), known, n=1)
     if close:
         return f"; did you mean {close[0]!r}?"
@@ -101,13 +87,7 @@ def compares_groups(method: str) -> bool:
 
 
 def least_absent(n: int) -> float:
-    """Return how many units subsamples must leave out, on average, to use presence.
-
-    Examples
-    --------
-    >>> least_absent(10), least_absent(100)
-    (4, 10.0)
-    """
+    """Return how many units subsamples must leave out, on average, to use presence."""
     return max(LEAST_ABSENT, LEAST_ABSENT_SHARE * n)
 
 
@@ -116,11 +96,6 @@ def largest_k(n: int, *, replace: bool = True) -> int:
 
     It is at least n with replacement. Without replacement the absent share is the same,
     and at least one unit.
-
-    Examples
-    --------
-    >>> largest_k(100), largest_k(1000), largest_k(1000, replace=False)
-    (229, 2301, 900)
     """
     if not replace:
         return max(1, n - max(1, int(np.ceil(LEAST_ABSENT_SHARE * n))))
@@ -141,13 +116,13 @@ def large_k_problem(method: str, k: int, n: int, *, replace: bool) -> str:
     if not presence or identical or k <= largest_k(n, replace=replace):
         return ""
     way = "with" if replace else "without"
-    problem = (
+    return (
         f"there are no reliable standard errors for k = {k:,} draws {way} replacement "
         f"from {n:,} units: nearly every subsample holds nearly every unit, so nothing "
         "shows what an estimate would be without one. Use a smaller `k` "
-        f"(`max_samples`), of at most {largest_k(n, replace=replace):,}."
+        f"(`max_samples`), of at most {largest_k(n, replace=replace):,}. "
+        f"{_COMPUTED[replace]}"
     )
-    return f"{problem} {_COMPUTED[replace]}"
 
 
 # Accuracy of the estimators that compute a number for any k, by `replace`.
@@ -167,15 +142,15 @@ def large_k_warning(method: str, design: SubsampleDesign, kind: KernelKind) -> s
     most = largest_k(design.n, replace=design.replace)
     if design.k <= most:
         return ""
+    wrong = "low"
     if design.replace:
-        wrong, measured = (
-            "low",
-            ("70 to 77% too low at k = 4 n, where intervals at 95% covered 60 to 66%"),
+        measured = (
+            "70 to 77% too low at k = 4 n, where intervals at 95% covered 60 to 66%"
         )
     elif ESTIMATORS[method].inflated:
         wrong, measured = "high", "1.7 to 2.6 times the true variance at k = 0.95 n"
     else:
-        wrong, measured = "low", "93 to 95% too low at k = 0.85 n"
+        measured = "93 to 95% too low at k = 0.85 n"
     return (
         f"variance={method!r} is too {wrong} for k = {design.k:,} draws from "
         f"{design.n:,} units: for trees it has been measured to be {measured}. Use `k` "
@@ -188,16 +163,9 @@ def resolve_for_design(
 ) -> str:
     """Return the name of the estimator to use, or raise an error if it is not valid.
 
-    Parameters
-    ----------
-    method : str
-        A key of `ESTIMATORS`; "auto": the choice for the kernel, the design and k;
-        or "corrected": the paper's estimator that fits the sampling, or the one
-        for a design with groups.
-    design : SubsampleDesign
-        The design of the learners; "given" may carry any groups.
-    kind : KernelKind
-        How the kernel depends on its observations.
+    `method` is a key of `ESTIMATORS`; "auto": the choice for the kernel, the design and
+    k; or "corrected": the paper's estimator that fits the sampling, or the one for a
+    design with groups. A design that is "given" may have any groups.
     """
     n, replace = design.n, design.replace
     alone = not (design.complete or design.has_groups or design.name in GROUPED_DESIGNS)
@@ -271,19 +239,10 @@ def estimate_components(
     values: Floats,
     orders: HigherOrders | None = None,
 ) -> VarianceComponents:
-    """Estimate the components of an ensemble.
+    """Estimate the components of an ensemble from its values, shape (B, m).
 
-    Parameters
-    ----------
-    method : str
-        Name of the estimator.
-    design : SubsampleDesign
-        The units of each learner.
-    values : ndarray of shape (B, m)
-        Kernel values.
-    orders : HigherOrders, optional
-        The correction beyond the first order, for estimators that use it; by default
-        measured on the values.
+    `orders` is the correction beyond the first order, for estimators that use it; by
+    default it is measured on the values.
     """
     orders = known_orders(method, design, values, orders)
     return ESTIMATORS[method].components(design, values, orders)
