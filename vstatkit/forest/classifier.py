@@ -8,7 +8,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from vstatkit._typing import Floats
-from vstatkit.forest.base import PARAMETERS, Forest, weights_of_classes
+from vstatkit.forest.base import Forest, weights_of_classes
 from vstatkit.inference.estimates import Estimates
 from vstatkit.validation import with_advice
 
@@ -76,28 +76,17 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        parameters = {
-            name: value for name, value in locals().items() if name in PARAMETERS
-        }
-        super().__init__(**parameters)
-        self.class_weight = class_weight
+        self._store_parameters(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the forest to training data.
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Features.
+        X, sample_weight
+            See `ForestRegressor.fit`.
         y : array-like of shape (n,)
             Classes.
-        sample_weight : array-like of shape (n,), optional
-            Sampling weights; see `ForestRegressor.fit`.
-
-        Returns
-        -------
-        self
-            The fitted forest.
         """
         X, y, weights = self._read(X, y, sample_weight, numeric=False)
         check_classification_targets(y)
@@ -136,14 +125,8 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like of shape (rows, p)
-            New data.
-        return_std : bool, default=False
-            Whether to return standard errors.
-        return_interval : bool, default=False
-            Whether to return confidence intervals of the probabilities.
-        alpha : float, default=0.05
-            One minus the coverage of the intervals.
+        X, return_std, return_interval, alpha
+            See `ForestRegressor.predict`.
 
         Returns
         -------
