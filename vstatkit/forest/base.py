@@ -797,9 +797,10 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if message and not self._warned_of_large_k:
             self._warned_of_large_k = True
             warnings.warn(message, VstatkitWarning, stacklevel=3)
-        if averages is None:
+        if X is not None:
             estimates = self._predictor.estimates(X, self._estimation())
         else:
+            assert averages is not None
             estimates = self._estimation(of_averages=True).of(averages)
         if not self._warned_of_error:
             share = getattr(self, "_share", 1.0)  # pickles of earlier versions lack it

@@ -108,7 +108,7 @@ def build_grid(
             given = points.choose(rows[:, place], factor=place in factors.places)
             if levels is not None:
                 given = np.sort(np.asarray(levels)[given.astype(np.int64)])
-        codes = given if levels is None else levels.get_indexer(given)
+        codes = given if levels is None else levels.get_indexer(pd.Index(given))
         if levels is not None and (codes < 0).any():
             raise ValueError(
                 f"{given[codes < 0][0]!r} is none of the categories {list(levels)}."
