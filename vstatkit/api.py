@@ -14,7 +14,6 @@ from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.memory import memory_bytes
 from vstatkit.ensemble.query import (
-    Query,
     build_query,
     probe_function,
     statistic_task,
@@ -54,7 +53,7 @@ from vstatkit.kernels.registry import (
 )
 from vstatkit.results.bias import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.model_info import Aim, ModelInfo
+from vstatkit.results.model_info import ModelInfo
 from vstatkit.sampling.design import check_units, unit_codes
 from vstatkit.sampling.registry import design_options, warn_of_single_rows
 from vstatkit.sources.recognition import find_source, read_few
@@ -255,7 +254,9 @@ def fit(
     )
     if choice is not None:
         built = choice.kernel
-    points = _read_points(at)
+    source = find_source(at)  # query points may be in a file, if they are few
+    advice = "Fit without `at`, and use get_prediction(..., out=...) on the results."
+    points = at if source is None else read_few(source, None, advice)
     query = build_query(built, observed.parsed, points)
     limit = memory_bytes(memory_limit)
     task = Task(
@@ -267,8 +268,17 @@ def fit(
         oob=oob,
         keep_bytes=keep_budget(keep_learners, limit),
     )
+    parsed, own_function = observed.parsed, isinstance(built, FunctionKernel)
     if isinstance(built, FunctionKernel):
         task, query = probe_function(task, built)
+    tables = {
+        "data": training.data if own_function else None,  # it may read any column
+        "predictors": training.X,
+        "response": training.y,
+        "weights": training.weights,
+        "groups": task.unit_of_row,
+        "points": task.at,
+    }
     settings = {"formula": formula, "kernel": describe(kernel), "options": of_kernel}
     if choice is not None:
         settings["target"] = "truth"
@@ -278,20 +288,30 @@ def fit(
         atol=atol,
         n_jobs=n_jobs,
         progress=progress,
-        checkpoint=Checkpoint.of(checkpoint, task, settings, _tables(training, task)),
+        checkpoint=Checkpoint.of(checkpoint, task, settings, tables),
         memory_limit=limit,
         stack=None if choice is None else choice.stack,
     )
-    info = _model_info(formula, kernel, observed, query, aim_of(built, choice))
+    info = ModelInfo(
+        title=kernel_title(kernel),
+        response=response_name(parsed),
+        formula=formula,
+        kernel=kernel_name(kernel),
+        nobs=len(parsed.y),
+        n_dropped=parsed.n_dropped,
+        units="observations" if observed.unit_of_row is None else "clusters",
+        coefficients=query.rows is None,
+        typical=parsed.typical_row,
+        ranges=parsed.coding.ranges(parsed.frame),
+        unused_levels=tuple(map(str, parsed.unused_levels)),
+        aim=aim_of(built, choice),
+        groups=observed.groups_name,
+        weights=observed.weights_name,
+        weights_in_column=observed.weights_in_column,
+    )
     notes = _check_data(observed, points, info)
     results = grow_results(
-        task,
-        plan,
-        query,
-        options,
-        info=info,
-        units=observed.units,
-        parsed=observed.parsed,
+        *(task, plan, query, options), info=info, units=observed.units, parsed=parsed
     )
     return _with_notes(results, observed, notes)
 
@@ -331,56 +351,6 @@ def _with_notes(
     if not sentences:
         return results
     return changed(results, info=changed(results.info, data_notes=sentences))
-
-
-def _tables(training: Training, task: Task) -> dict[str, Any]:
-    """List the data that learners depend on; functions may read any column."""
-    function = isinstance(task.kernel, FunctionKernel)
-    return {
-        "data": training.data if function else None,
-        "predictors": training.X,
-        "response": training.y,
-        "weights": training.weights,
-        "groups": task.unit_of_row,
-        "points": task.at,
-    }
-
-
-def _read_points(at: Any) -> Any:
-    """Read query points that are in a file; there must be few of them."""
-    source = find_source(at)
-    if source is None:
-        return at
-    advice = "Fit without `at`, and use get_prediction(..., out=...) on the results."
-    return read_few(source, None, advice)
-
-
-def _model_info(
-    formula: str,
-    kernel: KernelLike,
-    observed: Observations,
-    query: Query,
-    aim: Aim | None,
-) -> ModelInfo:
-    """Describe the model, for the header of the summary."""
-    parsed = observed.parsed
-    return ModelInfo(
-        title=kernel_title(kernel),
-        response=response_name(parsed),
-        formula=formula,
-        kernel=kernel_name(kernel),
-        nobs=len(parsed.y),
-        n_dropped=parsed.n_dropped,
-        units="observations" if observed.unit_of_row is None else "clusters",
-        coefficients=query.rows is None,
-        typical=parsed.typical_row,
-        ranges=parsed.coding.ranges(parsed.frame),
-        unused_levels=tuple(map(str, parsed.unused_levels)),
-        aim=aim,
-        groups=observed.groups_name,
-        weights=observed.weights_name,
-        weights_in_column=observed.weights_in_column,
-    )
 
 
 def statistic(

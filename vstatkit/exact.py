@@ -11,16 +11,7 @@ Kernel = Callable[[Sequence[Any]], float]
 
 
 def complete_u(h: Kernel, data: Sequence[Any], k: int) -> float:
-    """Average a kernel over all subsets of size k.
-
-    Parameters
-    ----------
-    h : callable
-        Symmetric kernel; takes a list of k observations.
-    data : sequence
-        Observations.
-    k : int
-        Degree.
+    """Average a symmetric kernel of k observations over all subsets of size k.
 
     Examples
     --------
@@ -82,12 +73,9 @@ def stirling_kernel(h: Kernel, j: int, k: int) -> Kernel:
 def stirling_decomposition(
     h: Kernel, data: Sequence[Any], k: int
 ) -> list[tuple[float, float]]:
-    """Decompose a complete V-statistic into U-statistics of degree 1..k.
+    """Decompose a complete V-statistic into weights and U-statistics of degree 1..k.
 
-    Returns
-    -------
-    list of (weight, U-statistic)
-        Their products sum to the V-statistic.
+    Their products sum to the V-statistic.
 
     References
     ----------
