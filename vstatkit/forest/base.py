@@ -2,10 +2,11 @@
 
 import copy
 import inspect
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -118,10 +119,9 @@ def explain_text_errors(X: Any) -> Iterator[None]:
     except ValueError as error:
         if not isinstance(X, pd.DataFrame) or "could not convert" not in str(error):
             raise
-        texts = [name for name, column in X.items() if _is_text(column)]
-        if not texts:
+        name = next((name for name, column in X.items() if _is_text(column)), None)
+        if name is None:
             raise
-        name = texts[0]
         message = (
             f"column {name!r} holds text; features must be numeric. Make it "
             f"categorical, X.astype({{{name!r}: 'category'}}), and set "
@@ -237,8 +237,14 @@ def weights_of_classes(
 
 # Data fields of a kernel, as messages name them.
 DATA = {"X": "`X`", "y": "`y`", "weights": "the weights"}
-# Fields that follow from the data.
-SAME_DATA = ("centre", "scale", "n_classes", "n_features")
+# Parameter names of options of the trees.
+_PARAMETERS = {
+    "random": "splitter",
+    "loss": "criterion",
+    "balanced": "class_weight",
+    "levels": "categorical_features",
+    "stages": "trend` or `boost",
+}
 
 
 @dataclass(frozen=True)
@@ -254,39 +260,32 @@ class TrainingRecord:
 
     def differences(self, other: TreeKernel, design: IidDesign) -> Iterator[str]:
         """Name what differs between this fit and another."""
-        mine = self.kernel
-        if mine.X.shape != other.X.shape:
+        mine, theirs = _settings(self.kernel), _settings(other)
+        if self.kernel.X.shape != other.X.shape:
             yield DATA["X"]
-        if type(mine) is not type(other):
-            yield "`trend` or `boost`"
-        for field in fields(mine):
-            known = field.name in (*DATA, *SAME_DATA, "options")
-            if not known and getattr(mine, field.name) != getattr(other, field.name):
-                yield f"`{_PARAMETERS.get(field.name, field.name)}`"
-        for name, value in mine.options.items():
-            if other.options[name] != value:
+        for name, value in mine.items():
+            if theirs[name] != value:
                 yield f"`{_PARAMETERS.get(name, name)}`"
         if (self.design.k, self.design.replace) != (design.k, design.replace):
             yield "`max_samples` or `bootstrap`"
         for name, words in DATA.items():
-            if not _equal(getattr(mine, name), getattr(other, name)):
+            left, right = getattr(self.kernel, name), getattr(other, name)
+            if left is None or right is None:
+                same = left is right
+            else:
+                same = np.array_equal(left, right, equal_nan=True)
+            if not same:
                 yield words
 
 
-# Parameter names of options of the trees.
-_PARAMETERS = {
-    "random": "splitter",
-    "loss": "criterion",
-    "balanced": "class_weight",
-    "levels": "categorical_features",
-    "stages": "trend` or `boost",
-}
-
-
-def _equal(a: Any, b: Any) -> bool:
-    if a is None or b is None:
-        return a is b
-    return np.array_equal(a, b, equal_nan=True)
+def _settings(kernel: TreeKernel) -> dict[str, Any]:
+    """List what defines the trees of a kernel, besides its data."""
+    return {
+        "stages": getattr(kernel, "stages", None),
+        "levels": kernel.levels,
+        "balanced": kernel.balanced,
+        **kernel.options,
+    }
 
 
 def features_frame(
@@ -308,13 +307,6 @@ def features_frame(
     return frame
 
 
-# Attributes that `oob_score=True` sets.
-OOB_ATTRIBUTES = (
-    "oob_score_",
-    "oob_scores_",
-    "oob_prediction_",
-    "oob_decision_function_",
-)
 # Attributes with training data, which pickles do not contain.
 NOT_PICKLED = ("_trained", "_results")
 # Attributes that are expensive and computed on demand.
@@ -328,6 +320,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     _warned_of_large_k = False
     trend: str | None = None
     boost = 0
+    design_: IidDesign
 
     def __init__(
         self,
@@ -413,7 +406,17 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 f"`y` must have one column; got {shape[1]}. Fit one forest to each "
                 f"column, or use sklearn.multioutput.{wrapper}(forest)."
             )
-        self._check_parameters()
+        number = self.n_estimators
+        if number != "auto" and not (is_whole(number) and int(number) >= 1):
+            raise ValueError(
+                "`n_estimators` must be 'auto' or a whole number, at least 1; got "
+                f"{number!r}."
+            )
+        for name in ("bootstrap", "oob_score", "warm_start"):
+            flag = getattr(self, name)
+            if not isinstance(flag, bool | np.bool_):
+                raise TypeError(f"`{name}` must be True or False; got {flag!r}.")
+        check_workers(self.n_jobs)
         check_distinct_names(X)
         self._factors = Factors.find(X, self.categorical_features)
         index = X.index if isinstance(X, pd.DataFrame) else None
@@ -441,8 +444,9 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         by_class: Floats | None = None,
         balanced: bool = False,
     ) -> None:
-        for name in OOB_ATTRIBUTES:  # of an earlier fit
-            self.__dict__.pop(name, None)
+        scores_before = [name for name in vars(self) if re.fullmatch("oob_.*_", name)]
+        for name in scores_before:
+            delattr(self, name)
         sampling = weights
         if by_class is not None:
             weights = by_class if weights is None else weights * by_class
@@ -456,7 +460,12 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             levels=self._factors.levels(X),
         )
         kernel = replace(with_stages(trees, options), balanced=balanced)
-        design = self._design(len(y))
+        replaced = bool(self.bootstrap)
+        size = rows_per_tree(self.max_samples, len(y), replace=replaced)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if self.warm_start and hasattr(self, "design_"):
+            seed = self.design_.seed  # of the existing trees
+        design = IidDesign(len(y), size, replaced, seed)
         present = self._existing_trees(kernel, design)
         self.design_ = design
         self._limit, self._tails = value_limit(kernel), prediction_tails(kernel)
@@ -485,15 +494,6 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                     "bootstrap=True or max_samples below the number of rows."
                 )
             self.oob_prediction_, self.oob_scores_ = predicted, scores
-
-    def _design(self, n: int) -> IidDesign:
-        """Build the design; a warm start keeps the seed of the existing trees."""
-        replaced = bool(self.bootstrap)
-        size = rows_per_tree(self.max_samples, n, replace=replaced)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        if self.warm_start and hasattr(self, "design_"):
-            seed = self.design_.seed
-        return IidDesign(n, size, replaced, seed)
 
     def _existing_trees(
         self, kernel: TreeKernel, design: IidDesign
@@ -547,19 +547,6 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 return present
         grown = evaluate(task, start, stop, n_jobs=self.n_jobs, progress=False)
         return grown if present is None else present + grown
-
-    def _check_parameters(self) -> None:
-        number = self.n_estimators
-        if number != "auto" and not (is_whole(number) and int(number) >= 1):
-            raise ValueError(
-                "`n_estimators` must be 'auto' or a whole number, at least 1; got "
-                f"{number!r}."
-            )
-        for name in ("bootstrap", "oob_score", "warm_start"):
-            flag = getattr(self, name)
-            if not isinstance(flag, bool | np.bool_):
-                raise TypeError(f"`{name}` must be True or False; got {flag!r}.")
-        check_workers(self.n_jobs)
 
     @property
     def feature_importances_(self) -> Floats:
@@ -723,10 +710,8 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return result
 
     def _feature_names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return (
-            [f"x{j}" for j in range(self.n_features_in_)] if names is None else [*names]
-        )
+        places = range(self.n_features_in_)
+        return list(getattr(self, "feature_names_in_", [f"x{j}" for j in places]))
 
     def apply(self, X: Any) -> Ints:
         """Apply the trees to X and return leaf indices.
