@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vstatkit._typing import Floats, Ints
 from vstatkit.kernels.tree import StoredTreeKernel, Tree, TreeKernel
 from vstatkit.kernels.tree_options import LOSSES
-from vstatkit.native._engine import StageGrower, predict_stages_at, refuse_beyond
+from vstatkit.native._engine import StageGrower, predict_stages_at
 from vstatkit.workers import current_stop
 
 # Options of the kernels "forest" and "tree" that reduce the bias of a learner.
@@ -80,21 +80,10 @@ class StagedTree:
 class StoredStagedKernel(StoredTreeKernel):
     """A kernel that predicts with learners of several stages, without their data."""
 
-    def predict(self, learner: StagedTree, X: Floats) -> Floats:  # type: ignore[override]
+    def _predict_into(self, out: Floats, learner: StagedTree, points: Floats) -> None:
         """Add up the stages."""
-        refuse_beyond("query points", len(X))
-        points = np.ascontiguousarray(X, dtype=np.float64)
-        out = np.empty((len(points), 1))
-        predict_stages_at(
-            learner.nodes,
-            learner.sizes,
-            learner.line,
-            points,
-            out,
-            current_stop(),
-            self.levels is not None,
-        )
-        return self.centre + self.scale * out
+        stages, by_levels = (learner.nodes, learner.sizes), self.levels is not None
+        predict_stages_at(*stages, learner.line, points, out, current_stop(), by_levels)
 
     def leaves(self, learner: StagedTree, X: Floats) -> NDArray[np.int32]:  # type: ignore[override]
         """Find the leaf of every row, if there is only one tree."""

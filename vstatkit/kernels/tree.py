@@ -38,13 +38,8 @@ def row_weights(sample_weight: Any, n: int) -> Floats | None:
         return None
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, sample_weight)
-    weights: Floats = check_array(
-        sample_weight,
-        dtype=np.float64,
-        ensure_2d=False,
-        input_name="sample_weight",
-        copy=True,
-    )
+    options = {"dtype": np.float64, "input_name": "sample_weight", "copy": True}
+    weights: Floats = check_array(sample_weight, ensure_2d=False, **options)
     if weights.shape != (n,):
         raise ValueError(
             f"`sample_weight` must have a number for each of the {n} rows; got an "
@@ -194,7 +189,7 @@ class StoredTreeKernel:
 
     n_features: int  # columns of the design matrix
     n_classes: int | None  # none for regression
-    # centre, scale: Centre and scale of the response before it was standardised
+    # Centre and scale of the response before it was standardised
     centre: float
     scale: float
     # Levels of every column that is an unordered factor, zero for the others; None if
@@ -209,21 +204,18 @@ class StoredTreeKernel:
         """One, or a column for each of more than two classes."""
         return output_columns(self.n_classes)
 
-    def predict(self, learner: Tree, X: Floats) -> Floats:
+    def predict(self, learner: Any, X: Floats) -> Floats:
         """Predict means, or class probabilities."""
         refuse_beyond("query points", len(X))
         points = np.ascontiguousarray(X, dtype=np.float64)
         out = np.empty((len(points), self.n_outputs))
-        predict_tree_at(
-            learner.nodes,
-            learner.shares,
-            self.n_classes or 0,
-            points,
-            out,
-            current_stop(),
-            self.levels is not None,
-        )
+        self._predict_into(out, learner, points)
         return out if self.n_classes else self.centre + self.scale * out
+
+    def _predict_into(self, out: Floats, learner: Any, points: Floats) -> None:
+        described = (learner.nodes, learner.shares, self.n_classes or 0)
+        by_levels = self.levels is not None
+        predict_tree_at(*described, points, out, current_stop(), by_levels)
 
     def leaves(self, learner: Tree, X: Floats) -> NDArray[np.int32]:
         """Find the leaf of every row, by its place among the nodes."""
@@ -252,10 +244,9 @@ class TreeKernel(StoredTreeKernel):
     def table(self) -> RankedTable:
         """The design in ranked form, for subsamples that hold a good part of it."""
         with _RANKING:
-            table: RankedTable | None = self.__dict__.get("_table")
-            if table is None:
-                table = RankedTable.of(self.X)
-                object.__setattr__(self, "_table", table)
+            if "_table" not in self.__dict__:
+                object.__setattr__(self, "_table", RankedTable.of(self.X))
+            table: RankedTable = self.__dict__["_table"]
             return table
 
     @property
@@ -328,9 +319,7 @@ class TreeKernel(StoredTreeKernel):
         """
         if not self._ranks_own_rows(drawn):
             return self.grow(
-                drawn.row_counts,
-                keys,
-                at,
+                *(drawn.row_counts, keys, at),
                 oob=oob_rows is not None,
                 keep=keep,
                 oob_rows=oob_rows,
