@@ -23,7 +23,6 @@ from vstatkit.ensemble.sampling_plan import plan_sampling
 from vstatkit.ensemble.serial_dependence import find_serial_dependence
 from vstatkit.fitting import (
     GrowthOptions,
-    Observations,
     grow_results,
     read_fit_data,
 )
@@ -226,9 +225,10 @@ def fit(
         weights=weights,
         n_jobs=n_jobs,
     )
+    parsed, unit_of_row = observed.parsed, observed.unit_of_row
     warn_of_single_rows(k)
     of_design, of_kernel = split_options(kernel_options, design_options())
-    training = Training.of(observed.parsed, observed.weights)
+    training = Training.of(parsed, observed.weights)
     built = build_kernel(kernel, training, of_kernel)
     plan = plan_sampling(
         len(observed.units),
@@ -244,11 +244,7 @@ def fit(
         larger_k=target != "mean",
     )
     choice = choose_if_truth(
-        target,
-        built,
-        of_kernel,
-        plan.design,
-        observed.unit_of_row,
+        *(target, built, of_kernel, plan.design, unit_of_row),
         n_jobs=n_jobs,
         progress=progress,
     )
@@ -257,22 +253,22 @@ def fit(
     source = find_source(at)  # query points may be in a file, if they are few
     advice = "Fit without `at`, and use get_prediction(..., out=...) on the results."
     points = at if source is None else read_few(source, None, advice)
-    query = build_query(built, observed.parsed, points)
+    query = build_query(built, parsed, points)
     limit = memory_bytes(memory_limit)
     task = Task(
         built,
         plan.design,
         query.rows,
-        observed.unit_of_row,
+        unit_of_row,
         keep=isinstance(built, PredictiveModel),
         oob=oob,
         keep_bytes=keep_budget(keep_learners, limit),
     )
-    parsed, own_function = observed.parsed, isinstance(built, FunctionKernel)
     if isinstance(built, FunctionKernel):
         task, query = probe_function(task, built)
     tables = {
-        "data": training.data if own_function else None,  # it may read any column
+        # A function may read any column.
+        "data": training.data if isinstance(built, FunctionKernel) else None,
         "predictors": training.X,
         "response": training.y,
         "weights": training.weights,
@@ -299,7 +295,7 @@ def fit(
         kernel=kernel_name(kernel),
         nobs=len(parsed.y),
         n_dropped=parsed.n_dropped,
-        units="observations" if observed.unit_of_row is None else "clusters",
+        units="observations" if unit_of_row is None else "clusters",
         coefficients=query.rows is None,
         typical=parsed.typical_row,
         ranges=parsed.coding.ranges(parsed.frame),
@@ -309,48 +305,25 @@ def fit(
         weights=observed.weights_name,
         weights_in_column=observed.weights_in_column,
     )
-    notes = _check_data(observed, points, info)
+    # Warn of data that are probably not as meant, before learners are grown.
+    frame = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
+    copies = () if frame is None else warn_of([find_copies(parsed, unit_of_row)])
+    notes = [*copies]
+    if frame is not None:
+        notes += warn_of([find_leaks(parsed)])
+    if points is not None:
+        notes += warn_of_new_rows(points, parsed.coding, info.ranges)
     results = grow_results(
         *(task, plan, query, options), info=info, units=observed.units, parsed=parsed
     )
-    return _with_notes(results, observed, notes)
-
-
-def _check_data(
-    observed: Observations, points: DataLike | None, info: ModelInfo
-) -> dict[str, tuple[str, ...]]:
-    """Warn of data that are probably not as meant, before learners are grown."""
-    parsed = observed.parsed
-    notes: dict[str, tuple[str, ...]] = {"copies": (), "leaks": (), "points": ()}
-    if isinstance(parsed.data, pd.DataFrame):
-        notes["copies"] = warn_of([find_copies(parsed, observed.unit_of_row)])
-        notes["leaks"] = warn_of([find_leaks(parsed)])
-    if points is not None:
-        notes["points"] = warn_of_new_rows(points, parsed.coding, info.ranges)
-    return notes
-
-
-def _with_notes(
-    results: EnsembleResults,
-    observed: Observations,
-    notes: dict[str, tuple[str, ...]],
-) -> EnsembleResults:
-    """Warn of correlated residuals, and add all warnings to the summary's notes.
-
-    Copies that lie next to each other are correlated too; one warning is enough.
-    """
-    parsed = observed.parsed
-    if not notes["copies"]:
-        frame = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
-        n_classes = None if parsed.classes is None else len(parsed.classes)
+    if not copies:  # those that lie next to each other are correlated too
         finding = find_serial_dependence(
-            results.scores, parsed.y, frame, observed.unit_of_row, n_classes
+            results.scores, parsed.y, frame, unit_of_row, training.n_classes
         )
-        notes["order"] = warn_of([finding])
-    sentences = tuple(note for part in notes.values() for note in part)
-    if not sentences:
+        notes += warn_of([finding])
+    if not notes:
         return results
-    return changed(results, info=changed(results.info, data_notes=sentences))
+    return changed(results, info=changed(results.info, data_notes=tuple(notes)))
 
 
 def statistic(

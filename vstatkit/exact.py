@@ -33,13 +33,7 @@ def complete_v(h: Kernel, data: Sequence[Any], k: int) -> float:
 
 
 def stirling2(k: int, j: int) -> int:
-    """Stirling number of the second kind: partitions of k items into j blocks.
-
-    Examples
-    --------
-    >>> [stirling2(4, j) for j in range(1, 5)]
-    [1, 7, 6, 1]
-    """
+    """Stirling number of the second kind: partitions of k items into j blocks."""
     signed = sum((-1) ** (j - i) * math.comb(j, i) * i**k for i in range(j + 1))
     return int(signed) // math.factorial(j)
 
@@ -47,9 +41,7 @@ def stirling2(k: int, j: int) -> int:
 def stirling_weights(n: int, k: int) -> list[float]:
     """Share of the draws from n that have exactly j = 1..k distinct members.
 
-    Notes
-    -----
-    `j! S(k, j) C(n, j) / n**k`; the weights of Lemma 3.1.
+    It is `j! S(k, j) C(n, j) / n**k`; the weights of Lemma 3.1.
     """
     return [
         math.factorial(j) * stirling2(k, j) * math.comb(n, j) / n**k
@@ -97,12 +89,7 @@ def composite_weight(n: int, k: int, distinct: int) -> float:
 
 
 def composite_kernel(h: Kernel, n: int, k: int) -> Kernel:
-    """Kernel whose U-statistic is the V-statistic of h.
-
-    References
-    ----------
-    Zhou, Mentch and Hooker, section 3.2.
-    """
+    """Kernel whose U-statistic is the V-statistic of h (Zhou et al., section 3.2)."""
     scale = math.comb(n, k) / n**k
 
     def phi(z: Sequence[Any]) -> float:
