@@ -13,19 +13,11 @@ from vstatkit.ensemble.bias_reduction import choose_if_truth
 from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.memory import memory_bytes
-from vstatkit.ensemble.query import (
-    build_query,
-    probe_function,
-    statistic_task,
-)
+from vstatkit.ensemble.query import build_query, probe_function, statistic_task
 from vstatkit.ensemble.retention import keep_budget
 from vstatkit.ensemble.sampling_plan import plan_sampling
 from vstatkit.ensemble.serial_dependence import find_serial_dependence
-from vstatkit.fitting import (
-    GrowthOptions,
-    grow_results,
-    read_fit_data,
-)
+from vstatkit.fitting import GrowthOptions, grow_results, read_fit_data
 from vstatkit.formula.data_checks import (
     find_copies,
     find_leaks,
@@ -58,11 +50,7 @@ from vstatkit.sampling.registry import design_options, warn_of_single_rows
 from vstatkit.sources.recognition import find_source, read_few
 from vstatkit.storage.checkpoint import Checkpoint, recorded_seed
 from vstatkit.storage.checkpoint_directory import describe
-from vstatkit.validation import (
-    check_statistic_options,
-    check_workers,
-    split_options,
-)
+from vstatkit.validation import check_statistic_options, check_workers, split_options
 
 
 def fit(

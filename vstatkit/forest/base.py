@@ -63,11 +63,7 @@ from vstatkit.sampling.design import IidDesign, check_size
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.validation import check_workers, is_whole
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, reference_rows
-from vstatkit.variance.registry import (
-    ESTIMATORS,
-    large_k_warning,
-    resolve_for_design,
-)
+from vstatkit.variance.registry import ESTIMATORS, large_k_warning, resolve_for_design
 
 
 class Trees(list[Any]):
