@@ -13,21 +13,11 @@ from vstatkit.ensemble.bias_reduction import choose_if_truth
 from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.memory import memory_bytes
-from vstatkit.ensemble.query import (
-    Query,
-    build_query,
-    probe_function,
-    statistic_task,
-)
+from vstatkit.ensemble.query import build_query, probe_function, statistic_task
 from vstatkit.ensemble.retention import keep_budget
 from vstatkit.ensemble.sampling_plan import plan_sampling
 from vstatkit.ensemble.serial_dependence import find_serial_dependence
-from vstatkit.fitting import (
-    GrowthOptions,
-    Observations,
-    grow_results,
-    read_fit_data,
-)
+from vstatkit.fitting import GrowthOptions, grow_results, read_fit_data
 from vstatkit.formula.data_checks import (
     find_copies,
     find_leaks,
@@ -54,17 +44,13 @@ from vstatkit.kernels.registry import (
 )
 from vstatkit.results.bias import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.model_info import Aim, ModelInfo
+from vstatkit.results.model_info import ModelInfo
 from vstatkit.sampling.design import check_units, unit_codes
 from vstatkit.sampling.registry import design_options, warn_of_single_rows
 from vstatkit.sources.recognition import find_source, read_few
 from vstatkit.storage.checkpoint import Checkpoint, recorded_seed
 from vstatkit.storage.checkpoint_directory import describe
-from vstatkit.validation import (
-    check_statistic_options,
-    check_workers,
-    split_options,
-)
+from vstatkit.validation import check_statistic_options, check_workers, split_options
 
 
 def fit(
@@ -227,9 +213,10 @@ def fit(
         weights=weights,
         n_jobs=n_jobs,
     )
+    parsed, unit_of_row = observed.parsed, observed.unit_of_row
     warn_of_single_rows(k)
     of_design, of_kernel = split_options(kernel_options, design_options())
-    training = Training.of(observed.parsed, observed.weights)
+    training = Training.of(parsed, observed.weights)
     built = build_kernel(kernel, training, of_kernel)
     plan = plan_sampling(
         len(observed.units),
@@ -245,30 +232,37 @@ def fit(
         larger_k=target != "mean",
     )
     choice = choose_if_truth(
-        target,
-        built,
-        of_kernel,
-        plan.design,
-        observed.unit_of_row,
+        *(target, built, of_kernel, plan.design, unit_of_row),
         n_jobs=n_jobs,
         progress=progress,
     )
     if choice is not None:
         built = choice.kernel
-    points = _read_points(at)
-    query = build_query(built, observed.parsed, points)
+    source = find_source(at)  # query points may be in a file, if they are few
+    advice = "Fit without `at`, and use get_prediction(..., out=...) on the results."
+    points = at if source is None else read_few(source, None, advice)
+    query = build_query(built, parsed, points)
     limit = memory_bytes(memory_limit)
     task = Task(
         built,
         plan.design,
         query.rows,
-        observed.unit_of_row,
+        unit_of_row,
         keep=isinstance(built, PredictiveModel),
         oob=oob,
         keep_bytes=keep_budget(keep_learners, limit),
     )
     if isinstance(built, FunctionKernel):
         task, query = probe_function(task, built)
+    tables = {
+        # A function may read any column.
+        "data": training.data if isinstance(built, FunctionKernel) else None,
+        "predictors": training.X,
+        "response": training.y,
+        "weights": training.weights,
+        "groups": task.unit_of_row,
+        "points": task.at,
+    }
     settings = {"formula": formula, "kernel": describe(kernel), "options": of_kernel}
     if choice is not None:
         settings["target"] = "truth"
@@ -278,109 +272,46 @@ def fit(
         atol=atol,
         n_jobs=n_jobs,
         progress=progress,
-        checkpoint=Checkpoint.of(checkpoint, task, settings, _tables(training, task)),
+        checkpoint=Checkpoint.of(checkpoint, task, settings, tables),
         memory_limit=limit,
         stack=None if choice is None else choice.stack,
     )
-    info = _model_info(formula, kernel, observed, query, aim_of(built, choice))
-    notes = _check_data(observed, points, info)
-    results = grow_results(
-        task,
-        plan,
-        query,
-        options,
-        info=info,
-        units=observed.units,
-        parsed=observed.parsed,
-    )
-    return _with_notes(results, observed, notes)
-
-
-def _check_data(
-    observed: Observations, points: DataLike | None, info: ModelInfo
-) -> dict[str, tuple[str, ...]]:
-    """Warn of data that are probably not as meant, before learners are grown."""
-    parsed = observed.parsed
-    notes: dict[str, tuple[str, ...]] = {"copies": (), "leaks": (), "points": ()}
-    if isinstance(parsed.data, pd.DataFrame):
-        notes["copies"] = warn_of([find_copies(parsed, observed.unit_of_row)])
-        notes["leaks"] = warn_of([find_leaks(parsed)])
-    if points is not None:
-        notes["points"] = warn_of_new_rows(points, parsed.coding, info.ranges)
-    return notes
-
-
-def _with_notes(
-    results: EnsembleResults,
-    observed: Observations,
-    notes: dict[str, tuple[str, ...]],
-) -> EnsembleResults:
-    """Warn of correlated residuals, and add all warnings to the summary's notes.
-
-    Copies that lie next to each other are correlated too; one warning is enough.
-    """
-    parsed = observed.parsed
-    if not notes["copies"]:
-        frame = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
-        n_classes = None if parsed.classes is None else len(parsed.classes)
-        finding = find_serial_dependence(
-            results.scores, parsed.y, frame, observed.unit_of_row, n_classes
-        )
-        notes["order"] = warn_of([finding])
-    sentences = tuple(note for part in notes.values() for note in part)
-    if not sentences:
-        return results
-    return changed(results, info=changed(results.info, data_notes=sentences))
-
-
-def _tables(training: Training, task: Task) -> dict[str, Any]:
-    """List the data that learners depend on; functions may read any column."""
-    function = isinstance(task.kernel, FunctionKernel)
-    return {
-        "data": training.data if function else None,
-        "predictors": training.X,
-        "response": training.y,
-        "weights": training.weights,
-        "groups": task.unit_of_row,
-        "points": task.at,
-    }
-
-
-def _read_points(at: Any) -> Any:
-    """Read query points that are in a file; there must be few of them."""
-    source = find_source(at)
-    if source is None:
-        return at
-    advice = "Fit without `at`, and use get_prediction(..., out=...) on the results."
-    return read_few(source, None, advice)
-
-
-def _model_info(
-    formula: str,
-    kernel: KernelLike,
-    observed: Observations,
-    query: Query,
-    aim: Aim | None,
-) -> ModelInfo:
-    """Describe the model, for the header of the summary."""
-    parsed = observed.parsed
-    return ModelInfo(
+    info = ModelInfo(
         title=kernel_title(kernel),
         response=response_name(parsed),
         formula=formula,
         kernel=kernel_name(kernel),
         nobs=len(parsed.y),
         n_dropped=parsed.n_dropped,
-        units="observations" if observed.unit_of_row is None else "clusters",
+        units="observations" if unit_of_row is None else "clusters",
         coefficients=query.rows is None,
         typical=parsed.typical_row,
         ranges=parsed.coding.ranges(parsed.frame),
         unused_levels=tuple(map(str, parsed.unused_levels)),
-        aim=aim,
+        aim=aim_of(built, choice),
         groups=observed.groups_name,
         weights=observed.weights_name,
         weights_in_column=observed.weights_in_column,
     )
+    # Warn of data that are probably not as meant, before learners are grown.
+    frame = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
+    copies = () if frame is None else warn_of([find_copies(parsed, unit_of_row)])
+    notes = [*copies]
+    if frame is not None:
+        notes += warn_of([find_leaks(parsed)])
+    if points is not None:
+        notes += warn_of_new_rows(points, parsed.coding, info.ranges)
+    results = grow_results(
+        *(task, plan, query, options), info=info, units=observed.units, parsed=parsed
+    )
+    if not copies:  # those that lie next to each other are correlated too
+        finding = find_serial_dependence(
+            results.scores, parsed.y, frame, unit_of_row, training.n_classes
+        )
+        notes += warn_of([finding])
+    if not notes:
+        return results
+    return changed(results, info=changed(results.info, data_notes=tuple(notes)))
 
 
 def statistic(

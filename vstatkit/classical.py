@@ -69,13 +69,7 @@ CLASSICAL: dict[str, ClassicalKernel] = {
 def classical_kernel(
     name: str, data: Any, k: int
 ) -> tuple[Callable[[Floats], Floats], Floats]:
-    """Look up a kernel and shape the data for it.
-
-    Returns
-    -------
-    function, data
-        The kernel, and the array of observations that it takes subsamples of.
-    """
+    """Look up a kernel, and shape the data that it takes subsamples of."""
     if name not in CLASSICAL:
         raise ValueError(
             f"`h` must be a function or one of {', '.join(map(repr, CLASSICAL))}; "

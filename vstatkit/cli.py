@@ -60,11 +60,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = _parser()
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
-        said = f"unrecognized arguments: {' '.join(unknown)}"
+        message = f"unrecognized arguments: {' '.join(unknown)}"
         formula = getattr(options, "formula", "~")
         if "~" not in formula:  # the shell took ~ for the home directory
-            said += '\nPut the formula in quotes: vstatkit fit "y ~ x1 + x2" data.csv'
-        parser.error(said)
+            message += (
+                '\nPut the formula in quotes: vstatkit fit "y ~ x1 + x2" data.csv'
+            )
+        parser.error(message)
     return options
 
 
@@ -135,7 +137,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _studies()
+    studies = [
+        f"  {study.part:<10}{study.description} ({study.iterations} {study.unit})"
+        for study in registry.STUDIES.values()
+    ]
+    listed = ["studies:", *studies, f"  {registry.ALL:<10}the whole paper"]
+    parser.epilog = "\n".join(listed)
     parser.add_argument("part", choices=registry.parts())
     parser.add_argument(
         "--iterations",
@@ -163,7 +170,9 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     for name, study in registry.options().items():
         text = f"{study.part}: {study.options[name]}"
         aliases = [_flag(a) for a, option in study.aliases.items() if option == name]
-        parser.add_argument(_flag(name), *aliases, metavar="NAMES", help=text)
+        parser.add_argument(
+            *(_flag(name), *aliases), type=_split_names, metavar="NAMES", help=text
+        )
     parser.add_argument(
         "--quick",
         action="store_true",
@@ -172,17 +181,12 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_reproduce)
 
 
+def _split_names(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",")]
+
+
 def _flag(option: str) -> str:
     return f"--{option.replace('_', '-')}"
-
-
-def _studies() -> str:
-    """List the studies, by the part that runs them."""
-    lines = [
-        f"  {study.part:<10}{study.description} ({study.iterations} {study.unit})"
-        for study in registry.STUDIES.values()
-    ]
-    return "\n".join(["studies:", *lines, f"  {registry.ALL:<10}the whole paper"])
 
 
 def _reproduce(options: argparse.Namespace) -> int:
@@ -196,7 +200,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         data=options.data,
         quick=options.quick,
         progress=True,
-        **{name: _split_names(getattr(options, name)) for name in registry.options()},
+        **{name: getattr(options, name) for name in registry.options()},
     )
     for report in reports:
         print(f"# {report.name}\n\n{report.markdown}\n", flush=True)
@@ -207,17 +211,15 @@ def _reproduce(options: argparse.Namespace) -> int:
     return 0
 
 
-def _split_names(names: str | None) -> list[str] | None:
-    return None if names is None else [name.strip() for name in names.split(",")]
-
-
 def _demo(options: argparse.Namespace) -> int:
     data = datasets.diabetes()
     print('vs.fit("target ~ .", vs.datasets.diabetes(), rng=1)\n')
     results = fit("target ~ .", data, rng=1)
     print(results.summary())
     print("\nThe first five patients, with 95% intervals:\n")
-    print(_text(results.get_prediction(data.head()).summary_frame()))
+    table = results.get_prediction(data.head()).summary_frame()
+    with pd.option_context("display.width", 120, "display.max_columns", None):
+        print(table.round(4))
     _draw(results, options.picture)
     print(f"\nPicture written to {options.picture.resolve()}")
     return 0
@@ -237,8 +239,3 @@ def _draw(results: EnsembleResults, path: Path) -> None:
     kind = path.suffix[1:] or "png"
     write_whole(path, lambda file: figure.savefig(file, dpi=150, format=kind))
     plt.close(figure)
-
-
-def _text(table: pd.DataFrame) -> str:
-    with pd.option_context("display.width", 120, "display.max_columns", None):
-        return str(table.round(4))

@@ -11,16 +11,7 @@ Kernel = Callable[[Sequence[Any]], float]
 
 
 def complete_u(h: Kernel, data: Sequence[Any], k: int) -> float:
-    """Average a kernel over all subsets of size k.
-
-    Parameters
-    ----------
-    h : callable
-        Symmetric kernel; takes a list of k observations.
-    data : sequence
-        Observations.
-    k : int
-        Degree.
+    """Average a symmetric kernel of k observations over all subsets of size k.
 
     Examples
     --------
@@ -42,13 +33,7 @@ def complete_v(h: Kernel, data: Sequence[Any], k: int) -> float:
 
 
 def stirling2(k: int, j: int) -> int:
-    """Stirling number of the second kind: partitions of k items into j blocks.
-
-    Examples
-    --------
-    >>> [stirling2(4, j) for j in range(1, 5)]
-    [1, 7, 6, 1]
-    """
+    """Stirling number of the second kind: partitions of k items into j blocks."""
     signed = sum((-1) ** (j - i) * math.comb(j, i) * i**k for i in range(j + 1))
     return int(signed) // math.factorial(j)
 
@@ -56,9 +41,7 @@ def stirling2(k: int, j: int) -> int:
 def stirling_weights(n: int, k: int) -> list[float]:
     """Share of the draws from n that have exactly j = 1..k distinct members.
 
-    Notes
-    -----
-    `j! S(k, j) C(n, j) / n**k`; the weights of Lemma 3.1.
+    It is `j! S(k, j) C(n, j) / n**k`; the weights of Lemma 3.1.
     """
     return [
         math.factorial(j) * stirling2(k, j) * math.comb(n, j) / n**k
@@ -82,12 +65,9 @@ def stirling_kernel(h: Kernel, j: int, k: int) -> Kernel:
 def stirling_decomposition(
     h: Kernel, data: Sequence[Any], k: int
 ) -> list[tuple[float, float]]:
-    """Decompose a complete V-statistic into U-statistics of degree 1..k.
+    """Decompose a complete V-statistic into weights and U-statistics of degree 1..k.
 
-    Returns
-    -------
-    list of (weight, U-statistic)
-        Their products sum to the V-statistic.
+    Their products sum to the V-statistic.
 
     References
     ----------
@@ -109,12 +89,7 @@ def composite_weight(n: int, k: int, distinct: int) -> float:
 
 
 def composite_kernel(h: Kernel, n: int, k: int) -> Kernel:
-    """Kernel whose U-statistic is the V-statistic of h.
-
-    References
-    ----------
-    Zhou, Mentch and Hooker, section 3.2.
-    """
+    """Kernel whose U-statistic is the V-statistic of h (Zhou et al., section 3.2)."""
     scale = math.comb(n, k) / n**k
 
     def phi(z: Sequence[Any]) -> float:

@@ -90,15 +90,7 @@ class LeakageWarning(DataWarning):
 
 
 def warn_caller(message: str, category: type[VstatkitWarning]) -> None:
-    """Warn at the line of the user's code that called the package.
-
-    Parameters
-    ----------
-    message : str
-        What was found, and what to do.
-    category : type
-        Class of the warning.
-    """
+    """Warn at the line of the user's code that called the package."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame):
         frame, level = frame.f_back, level + 1

@@ -35,7 +35,7 @@ from vstatkit.inference.intervals import value_limit, value_support, value_tails
 from vstatkit.inference.stopping import scale_share
 from vstatkit.kernels.base import Evaluation, kind_of
 from vstatkit.results.bias import measure_remaining_bias
-from vstatkit.results.continuation import Continuation, recipe_of, with_centre
+from vstatkit.results.continuation import Continuation, with_centre
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.results.prediction_results import with_residuals
@@ -47,31 +47,17 @@ from vstatkit.validation import check_workers
 
 
 class Observations(NamedTuple):
-    """What was observed: the data of a fit after the formula was applied.
+    """What was observed: the data of a fit after the formula was applied."""
 
-    Attributes
-    ----------
-    parsed : ParsedFormula
-        Response, design matrix and coding.
-    unit_of_row : ndarray of shape (n_rows,) or None
-        Unit of every row; None if every row is its own unit.
-    units : Index
-        Labels of the units.
-    weights : ndarray of shape (n_rows,) or None
-        Weight of every row.
-    groups_name, weights_name : str or None
-        The columns that `groups` and `weights` are, "given" if they have no name.
-    weights_in_column : bool
-        Whether `weights` are a column of the data rather than an array.
-    """
-
-    parsed: ParsedFormula
+    parsed: ParsedFormula  # response, design matrix and coding
+    # (n_rows,): unit of every row; None if every row is its own unit
     unit_of_row: Ints | None
-    units: pd.Index
-    weights: Floats | None
+    units: pd.Index  # labels of the units
+    weights: Floats | None  # (n_rows,): weight of every row
+    # The columns that `groups` and `weights` are, "given" if they have no name
     groups_name: str | None
     weights_name: str | None
-    weights_in_column: bool
+    weights_in_column: bool  # whether `weights` are a column of the data, not an array
 
 
 def read_fit_data(
@@ -119,31 +105,17 @@ def read_fit_data(
 
 
 class GrowthOptions(NamedTuple):
-    """How learners are grown.
+    """How learners are grown."""
 
-    Attributes
-    ----------
-    tol, max_B, atol
-        When "auto" stops; see `fit`.
-    n_jobs : int or None
-        Workers.
-    progress : bool or None
-        Whether to show a progress bar.
-    checkpoint : Checkpoint or None
-        Where learners are saved as they are grown.
-    memory_limit : int or None
-        Bytes that may be used; None for the available memory.
-    stack : Stack or None
-        Grows the stacked ensemble that estimates come from; None for none.
-    """
-
+    # When "auto" stops; see `fit`
     tol: float
     max_B: int
     atol: float | None
-    n_jobs: int | None
-    progress: bool | None
-    checkpoint: Checkpoint | None = None
-    memory_limit: int | None = None
+    n_jobs: int | None  # workers
+    progress: bool | None  # whether to show a progress bar
+    checkpoint: Checkpoint | None = None  # where learners are saved as they are grown
+    memory_limit: int | None = None  # bytes; None for the available memory
+    # Grows the stacked ensemble that estimates come from; None for none
     stack: Stack | None = None
 
 
@@ -173,7 +145,15 @@ def grow_results(
             **work,
         )
     if len(evaluation.values) >= most < options.max_B:
-        _warn_of_memory(most, options.memory_limit)
+        limited = options.memory_limit is not None
+        allowed = "`memory_limit` leaves room" if limited else "there is memory"
+        warnings.warn(
+            f"the ensemble stopped at {most} learners, because {allowed} for no more; "
+            "`max_B` allows them. Use a smaller `k`, fewer query points (`at`) or "
+            "larger leaves (`min_samples_leaf`).",
+            VstatkitWarning,
+            stacklevel=3,
+        )
     evaluation = trim_to_budget(evaluation, task.keep_bytes, design)
     sized = changed(task, design=design)
     centred = centre_values(sized, options.stack, evaluation, len(query.labels), **work)
@@ -223,17 +203,6 @@ def check_fit_memory(
     return max_B if free is None else min(max_B, max(first, plan.most(free)))
 
 
-def _warn_of_memory(most: int, limit: int | None) -> None:
-    allowed = "there is memory" if limit is None else "`memory_limit` leaves room"
-    warnings.warn(
-        f"the ensemble stopped at {most} learners, because {allowed} for no more; "
-        "`max_B` allows them. Use a smaller `k`, fewer query points (`at`) or larger "
-        "leaves (`min_samples_leaf`).",
-        VstatkitWarning,
-        stacklevel=4,
-    )
-
-
 def assemble_results(
     task: Task,
     design: SubsampleDesign,
@@ -248,32 +217,14 @@ def assemble_results(
     parsed: ParsedFormula | None = None,
     centred: CentredEvaluation | None = None,
 ) -> EnsembleResults:
-    """Assemble the results of a fit.
+    """Assemble the results of a fit, from the evaluation of a task.
 
-    Parameters
-    ----------
-    task : Task
-        What was evaluated.
-    design : SubsampleDesign
-        The design with its final number of learners.
-    evaluation : Evaluation
-        Values at the query points, then the differences behind the effects.
-    query : Query
-        Where they were evaluated.
-    info : ModelInfo
-        Content of the summary's header.
-    units : Index
-        Labels of the units.
-    method : str
-        Name of the variance estimator.
-    n_jobs, progress
-        Of later work.
-    parsed : ParsedFormula, optional
-        The formula and its data, for effects, predictions and scores.
-    centred : CentredEvaluation, optional
-        The stacked ensemble that estimates come from, if they do.
+    The evaluation has values at the query points, then the differences behind the
+    effects. `design` has the final number of learners, `parsed` the formula and data
+    for effects, predictions and scores, and `centred` the stacked ensemble that
+    estimates come from, if they do. `n_jobs` and `progress` are for later work.
     """
-    kernel = task.kernel
+    kernel, recipe = task.kernel, Continuation(task, n_jobs=n_jobs, progress=progress)
     results = EnsembleResults(
         design=design,
         values=evaluation.values[:, : len(query.labels)],
@@ -285,30 +236,18 @@ def assemble_results(
         support=value_support(kernel, design.n),
         tails=value_tails(kernel),
         kind=kind_of(kernel),
-        recipe=Continuation(task, n_jobs=n_jobs, progress=progress),
+        recipe=recipe,
     )
     if parsed is not None:
-        results = _with_learners(results, evaluation, query, parsed)
+        frame = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
+        results = changed(
+            results,
+            effect_values=effect_values(query, evaluation, parsed.classes),
+            predictor=build_predictor(kernel, evaluation, parsed, n_jobs),
+            scores=out_of_bag_scores(kernel, evaluation, parsed),
+            reference=build_reference(kernel, parsed, results.seed),
+            recipe=changed(recipe, oob=evaluation.oob, y=parsed.y, data=frame),
+        )
     if centred is not None:
         results = with_centre(results, centred)
     return with_residuals(measure_remaining_bias(results.with_variance(method)))
-
-
-def _with_learners(
-    results: EnsembleResults,
-    evaluation: Evaluation,
-    query: Query,
-    parsed: ParsedFormula,
-) -> EnsembleResults:
-    """Add effects, predictions and out-of-bag scores."""
-    recipe = recipe_of(results)
-    kernel = recipe.task.kernel
-    frame = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
-    return changed(
-        results,
-        effect_values=effect_values(query, evaluation, parsed.classes),
-        predictor=build_predictor(kernel, evaluation, parsed, recipe.n_jobs),
-        scores=out_of_bag_scores(kernel, evaluation, parsed),
-        reference=build_reference(kernel, parsed, results.seed),
-        recipe=changed(recipe, oob=evaluation.oob, y=parsed.y, data=frame),
-    )

@@ -122,36 +122,28 @@ def pack_index(index: Labels) -> dict[str, Any]:
 
 def unpack_index(packed: Any, length: int) -> Labels:
     """Read an index of the length that it must have."""
-    if type(packed) is dict and "range" in packed:
-        return _unpack_range(packed, length)
-    several = type(packed) is dict and "rows" in packed
-    check_fields(
-        packed, ("rows", "names") if several else ("items", "name"), "an index"
-    )
-    items = [
-        unpack(item) for item in take(packed, "rows" if several else "items", list)
-    ]
+    check(type(packed) is dict, "an index is no list of fields.")
+    kind = next((kind for kind in ("range", "rows") if kind in packed), "items")
+    names = "names" if kind == "rows" else "name"
+    check_fields(packed, (kind, names), "an index")
+    parts = take(packed, kind, list)
+    if kind == "range":
+        whole = [type(end) for end in parts] == [int, int, int] and parts[2] != 0
+        check(whole and max(map(abs, parts)) < 2**62, "an index has no such range.")
+        index: Labels = pd.RangeIndex(*parts)
+        check(len(index) == length, "an index has a range of another length.")
+        return index.rename(unpack(packed["name"]))
+    items = [unpack(item) for item in parts]
     check(len(items) == length, f"an index has {len(items)} labels for {length}.")
-    if not several:
-        name = unpack(packed["name"])
-        index: Labels = pd.Index(items, name=name, tupleize_cols=False)
+    if kind == "items":
+        index = pd.Index(items, name=unpack(packed["name"]), tupleize_cols=False)
         return index
-    names = [unpack(name) for name in take(packed, "names", list)]
+    labels = [unpack(name) for name in take(packed, "names", list)]
     check(
-        all(type(row) is tuple and len(row) == len(names) for row in items),
+        all(type(row) is tuple and len(row) == len(labels) for row in items),
         "an index has rows of several lengths.",
     )
-    return pd.MultiIndex.from_tuples(items, names=names)
-
-
-def _unpack_range(packed: Any, length: int) -> Labels:
-    check_fields(packed, ("range", "name"), "an index")
-    ends = take(packed, "range", list)
-    whole = [type(end) for end in ends] == [int, int, int] and ends[2] != 0
-    check(whole and max(map(abs, ends)) < 2**62, "an index has no such range.")
-    check(len(range(*ends)) == length, "an index has a range of another length.")
-    start, stop, step = ends
-    return pd.RangeIndex(start, stop, step, name=unpack(packed["name"]))
+    return pd.MultiIndex.from_tuples(items, names=labels)
 
 
 def pack_frame(frame: pd.DataFrame) -> tuple[dict[str, Any], NDArray[Any]]:

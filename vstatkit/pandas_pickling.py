@@ -11,14 +11,7 @@ T = TypeVar("T")
 
 
 class Plain:
-    """A pandas object that is pickled without the internals of pandas.
-
-    Examples
-    --------
-    >>> import pickle
-    >>> pickle.loads(pickle.dumps(Plain(pd.Index(["a", "b"])))).to_list()
-    ['a', 'b']
-    """
+    """A pandas object that is pickled without the internals of pandas."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -59,10 +52,9 @@ def _column(values: Any) -> Column:
         ends = pd.IntervalIndex(values)
         sides = np.asarray(ends.left), np.asarray(ends.right)
         return "interval", (*sides, str(ends.closed))
-    text = isinstance(kind, pd.StringDtype) and str(kind) == "str"
-    return (
-        ("text", _objects(values)) if text else ("named", (_objects(values), str(kind)))
-    )
+    if isinstance(kind, pd.StringDtype) and str(kind) == "str":
+        return "text", _objects(values)
+    return "named", (_objects(values), str(kind))
 
 
 def _objects(values: Any) -> list[Any]:
@@ -75,31 +67,25 @@ def _read_zone(stamps: NDArray[Any], unit: str, zone: str) -> Any:
     return there.tz_convert(zone)
 
 
-def _read_objects(items: list[Any]) -> Any:
-    return pd.Series(items, dtype="object")
-
-
-def _read_text(items: list[Any]) -> Any:
-    """Build text of the type that this pandas version uses."""
-    return pd.Series(items, dtype=None if items else "str")
-
-
-# Readers of columns by format.
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "numpy": lambda what: what,
-    "object": _read_objects,
-    "text": _read_text,
-    "category": lambda what: pd.Categorical.from_codes(*what),
-    "zone": lambda what: _read_zone(*what),
-    "interval": lambda what: pd.arrays.IntervalArray.from_arrays(*what),
-    "named": lambda what: pd.array(what[0], dtype=what[1]),
+# Readers of columns that are written in several parts, by format.
+_READERS: dict[str, Callable[..., Any]] = {
+    "category": pd.Categorical.from_codes,
+    "zone": _read_zone,
+    "interval": pd.arrays.IntervalArray.from_arrays,
+    "named": pd.array,
 }
 
 
 def _values(written: Column) -> Any:
     """Read what `_column` wrote."""
     how, what = written
-    return _READERS[how](what)
+    if how == "numpy":
+        return what
+    if how == "object":
+        return pd.Series(what, dtype="object")
+    if how == "text":  # of the type that this pandas version uses
+        return pd.Series(what, dtype=None if what else "str")
+    return _READERS[how](*what)
 
 
 def _make_index(written: Column, name: Any) -> Any:
@@ -145,14 +131,12 @@ def plain_state(state: dict[str, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if type(value) in (pd.DataFrame, pd.Series) or isinstance(value, pd.Index):
         return Plain(value)
-    if type(value) is dict:
-        return {key: _plain(item) for key, item in value.items()}
-    return value
+    return plain_state(value) if type(value) is dict else value
 
 
 def take_state(target: Any, state: dict[str, Any]) -> None:
     """Restore the state of an object; copies in memory still hold `Plain` objects."""
-    target.__dict__.update({name: _restore(value) for name, value in state.items()})
+    target.__dict__.update(_restore(state))
 
 
 def _restore(value: Any) -> Any:

@@ -59,15 +59,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def scratch_file(suffix: str, base: str | None = None) -> Path:
-    """Make an empty temporary file.
+    """Make an empty temporary file whose name ends with a suffix.
 
-    Parameters
-    ----------
-    suffix : str
-        How its name ends.
-    base : str, optional
-        Where temporary files lie; by default where the environment variable TMPDIR
-        says.
+    It lies in the folder `base`, or where the environment variable TMPDIR says.
     """
     place = tempfile.gettempdir() if base is None else base
     with _CHANGING:
@@ -102,7 +96,10 @@ def _remove(path: Path, file: BinaryIO | None, process: int) -> None:
             folder.files.discard(path)
             if not folder.files and key[0] == process:
                 del _FOLDERS[key]
-                _remove_folder(folder)
+                shutil.rmtree(folder.path, ignore_errors=True)
+                if folder.handle is not None:
+                    with suppress(OSError):
+                        os.close(folder.handle)
         _watch()
 
 
@@ -132,13 +129,6 @@ def _make_folder(place: str) -> _Folder:
         os.close(handle)
         handle = None
     return _Folder(path, handle)
-
-
-def _remove_folder(folder: _Folder) -> None:
-    shutil.rmtree(folder.path, ignore_errors=True)
-    if folder.handle is not None:
-        with suppress(OSError):
-            os.close(folder.handle)
 
 
 def remove_abandoned(place: Path) -> None:

@@ -11,33 +11,22 @@ WIDTH = 60  # characters of anything else
 
 
 def short_repr(shown: Any) -> str:
-    """Write a data class in a line; of arrays and lists only what they are.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Pair:
-    ...     few: np.ndarray
-    ...     many: np.ndarray
-    ...     __repr__ = short_repr
-    >>> Pair(np.array([1 / 3, 2.0]), np.zeros((20, 3)))
-    Pair(few=[0.3333, 2], many=<20 x 3 numbers>)
-    """
+    """Write a data class in a line; of arrays and lists only what they are."""
     parts = [
-        f"{one.name}={_short(getattr(shown, one.name))}"
-        for one in fields(shown)
-        if one.repr and getattr(shown, one.name) is not None
+        f"{field.name}={_short(getattr(shown, field.name))}"
+        for field in fields(shown)
+        if field.repr and getattr(shown, field.name) is not None
     ]
     return f"{type(shown).__name__}({', '.join(parts)})"
 
 
 def _short(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        return _array(value)
-    if isinstance(value, pd.DataFrame | pd.Series | pd.Index):
-        return f"<{type(value).__name__} of {len(value)}>"
-    if isinstance(value, list | tuple | dict) and len(value) > FEW:
+        if value.ndim == 1 and value.size <= FEW and value.dtype.kind in "fiu":
+            return f"[{', '.join(f'{number:.4g}' for number in value)}]"
+        return f"<{' x '.join(map(str, value.shape))} numbers>"
+    long = isinstance(value, list | tuple | dict) and len(value) > FEW
+    if long or isinstance(value, pd.DataFrame | pd.Series | pd.Index):
         return f"<{type(value).__name__} of {len(value)}>"
     if isinstance(value, float):
         return f"{value:.4g}"
@@ -45,20 +34,8 @@ def _short(value: Any) -> str:
     return text if len(text) <= WIDTH else f"<{type(value).__name__}>"
 
 
-def _array(value: np.ndarray[Any, Any]) -> str:
-    if value.ndim == 1 and value.size <= FEW and value.dtype.kind in "fiu":
-        return f"[{', '.join(f'{one:.4g}' for one in value)}]"
-    return f"<{' x '.join(map(str, value.shape))} numbers>"
-
-
 def shown_estimates(labels: list[str], columns: dict[str, Any]) -> str:
-    """Write the first estimates in a line.
-
-    Examples
-    --------
-    >>> shown_estimates(["a", "b"], {"": [1.0, 2.0], "std err": [0.1, 0.25]})
-    'a: 1 (std err 0.1), b: 2 (std err 0.25)'
-    """
+    """Write the first estimates in a line."""
     (_, estimates), *others = columns.items()
     written = [
         f"{label}: {estimates[at]:.4g} "

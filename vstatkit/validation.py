@@ -18,9 +18,8 @@ def split_options(
     options: Mapping[str, Any], known: tuple[str, ...]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split keyword options into those of the design and the rest."""
-    ours = {name: value for name, value in options.items() if name in known}
-    rest = {name: value for name, value in options.items() if name not in known}
-    return ours, rest
+    rest = dict(options)
+    return {name: rest.pop(name) for name in options if name in known}, rest
 
 
 # Arguments of `fit`, which are misspelled too.
@@ -97,22 +96,7 @@ ASKED_ELSEWHERE = {
 
 
 def with_advice(method: Callable[P, T]) -> Callable[P, T]:
-    """Let a method say what keywords of other packages are here.
-
-    Parameters
-    ----------
-    method : callable
-        Takes no keywords but those that it names.
-
-    Examples
-    --------
-    >>> @with_advice
-    ... def predict(data=None):
-    ...     return data
-    >>> predict(exog=1)
-    Traceback (most recent call last):
-    TypeError: predict has no argument 'exog'; here it is `data`.
-    """
+    """Let a method without `**kwargs` say what keywords of other packages are here."""
     known = tuple(signature(method).parameters)
 
     @wraps(method)
@@ -128,11 +112,6 @@ def with_advice(method: Callable[P, T]) -> Callable[P, T]:
     return called
 
 
-def meant_names(known: tuple[str, ...]) -> tuple[str, ...]:
-    """List what a misspelled name may mean; short words are like any other."""
-    return (*known, *(name for name in ARGUMENTS if len(name) > 4))
-
-
 def check_options(options: Mapping[str, Any], known: tuple[str, ...], of: str) -> None:
     """Refuse unknown options."""
     for name in options:
@@ -140,7 +119,9 @@ def check_options(options: Mapping[str, Any], known: tuple[str, ...], of: str) -
             meant = ELSEWHERE.get(name.replace(".", "_"))
             if meant is not None:
                 raise TypeError(f"{of} has no option {name!r}; here it is {meant}.")
-            _refuse_unknown(name, known, of, meant_names(known))
+            # Short words are like any other.
+            arguments = (argument for argument in ARGUMENTS if len(argument) > 4)
+            _refuse_unknown(name, known, of, (*known, *arguments))
 
 
 # What to do instead of giving arguments of `fit` to `statistic`.
@@ -157,16 +138,9 @@ NOT_OF_STATISTICS = {
 def check_statistic_options(
     options: Mapping[str, Any], designs: tuple[str, ...], arguments: tuple[str, ...]
 ) -> None:
-    """Refuse options that `statistic` has not, and say what to do instead.
+    """Refuse options that are neither of `designs` nor `arguments` of `statistic`.
 
-    Parameters
-    ----------
-    options : mapping
-        What was given besides the arguments.
-    designs : tuple of str
-        Options of designs.
-    arguments : tuple of str
-        Arguments of `statistic`.
+    Messages say what to do instead.
     """
     for name in options:
         if name in designs:
@@ -202,13 +176,7 @@ def check_workers(n_jobs: Any) -> None:
 
 
 def is_whole(given: Any) -> bool:
-    """Whether a value is a whole number; True and False are not.
-
-    Examples
-    --------
-    >>> is_whole(3), is_whole(3.0), is_whole(True)
-    (True, False, False)
-    """
+    """Whether a value is a whole number; True and False are not."""
     return isinstance(given, int | np.integer) and not isinstance(given, bool)
 
 

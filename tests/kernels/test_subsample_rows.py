@@ -13,7 +13,7 @@ import vstatkit as vs
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.kernels import tree
 from vstatkit.kernels.base import fit_drawn
-from vstatkit.kernels.linear import linear_kernel
+from vstatkit.kernels.linear import LinearKernel
 from vstatkit.kernels.sklearn_estimator import EstimatorKernel
 from vstatkit.kernels.subsample_rows import RowDraw, UnitDraw, UnitRows
 from vstatkit.kernels.tree import tree_kernel
@@ -212,7 +212,7 @@ def test_kernels_by_rows_equal_kernels_by_counts(groups):
     index = None if codes is None else UnitRows.of(codes, n)
     drawn = UnitDraw(design.counts(0, 4), codes, index)
     kernels = [
-        linear_kernel("ols", X, y, classes=None, weights=rng.random(60)),
+        LinearKernel(X, y, False, rng.random(60)),
         EstimatorKernel(LinearRegression(), X, y, None, None),
     ]
     for kernel, learner in itertools.product(kernels, range(4)):

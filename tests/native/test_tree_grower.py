@@ -20,7 +20,6 @@ from vstatkit.kernels.tree import (
     NODE_BYTES,
     RankedTable,
     StoredTreeKernel,
-    TreeKernel,
     tree_kernel,
 )
 from vstatkit.kernels.tree_options import feature_count, grower_options
@@ -520,9 +519,9 @@ def test_sizes_beyond_the_engines_numbers_are_refused_by_name():
     y = np.broadcast_to(0.0, MOST_ROWS + 1)
     options = {"n_classes": None, "options": {}, "weights": None}
     with pytest.raises(ValueError, match="number of rows must be at most 536870912"):
-        TreeKernel.create(np.broadcast_to(0.0, (MOST_ROWS + 1, 1)), y, **options)
+        tree_kernel("tree", np.broadcast_to(0.0, (MOST_ROWS + 1, 1)), y, **options)
     with pytest.raises(ValueError, match="number of features must be at most"):
-        TreeKernel.create(np.broadcast_to(0.0, (2, 2**31)), y[:2], **options)
+        tree_kernel("tree", np.broadcast_to(0.0, (2, 2**31)), y[:2], **options)
     kernel, ours = grow([[1.0], [2.0]], [3.0, 5.0], [[1, 1]])
     far = np.broadcast_to(0.0, (2**31, 1))
     with pytest.raises(ValueError, match="query points must be at most 2147483647"):

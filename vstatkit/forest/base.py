@@ -2,10 +2,11 @@
 
 import copy
 import inspect
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +25,7 @@ from vstatkit.ensemble.growth import (
     warn_if_imprecise,
     why_no_errors,
 )
-from vstatkit.ensemble.oob_scores import Scores, score
+from vstatkit.ensemble.oob_scores import score
 from vstatkit.ensemble.prediction import OwnLearners, Predictor
 from vstatkit.ensemble.query import build_query
 from vstatkit.exceptions import VstatkitWarning
@@ -62,39 +63,16 @@ from vstatkit.sampling.design import IidDesign, check_size
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.validation import check_workers, is_whole
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, reference_rows
-from vstatkit.variance.registry import (
-    ESTIMATORS,
-    large_k_warning,
-    resolve_for_design,
-)
+from vstatkit.variance.registry import ESTIMATORS, large_k_warning, resolve_for_design
 
 
 class Trees(list[Any]):
-    """Fitted trees.
-
-    Examples
-    --------
-    >>> import vstatkit as vs
-    >>> data = vs.datasets.mars(50, rng=1)
-    >>> forest = vs.ForestRegressor(3, max_leaf_nodes=4, random_state=1)
-    >>> forest.fit(data[["x1", "x2"]], data["y"]).estimators_
-    <3 trees of 4 to 4 leaves>
-    """
+    """Fitted trees."""
 
     def __repr__(self) -> str:
         leaves = [int(np.sum(tree.nodes["feature"] < 0)) for tree in self]
         span = f" of {min(leaves)} to {max(leaves)} leaves" if leaves else ""
         return f"<{len(self)} trees{span}>"
-
-
-def check_one_response(y: Any, wrapper: str) -> None:
-    """Raise an error for several responses."""
-    shape = np.asarray(y).shape
-    if len(shape) == 2 and shape[1] > 1:
-        raise ValueError(
-            f"`y` must have one column; got {shape[1]}. Fit one forest to each column, "
-            f"or use sklearn.multioutput.{wrapper}(forest)."
-        )
 
 
 def check_response(y: Any, *, numeric: bool) -> None:
@@ -137,10 +115,9 @@ def explain_text_errors(X: Any) -> Iterator[None]:
     except ValueError as error:
         if not isinstance(X, pd.DataFrame) or "could not convert" not in str(error):
             raise
-        texts = [name for name, column in X.items() if _is_text(column)]
-        if not texts:
+        name = next((name for name, column in X.items() if _is_text(column)), None)
+        if name is None:
             raise
-        name = texts[0]
         message = (
             f"column {name!r} holds text; features must be numeric. Make it "
             f"categorical, X.astype({{{name!r}: 'category'}}), and set "
@@ -181,12 +158,7 @@ OTHER_NAMES = {
 
 
 def check_names(kind: str, known: Sequence[str], given: Mapping[str, Any]) -> None:
-    """Raise an error for unknown parameters, and suggest the right name.
-
-    Examples
-    --------
-    >>> check_names("Forest", ["n_estimators"], {"n_estimators": 5})
-    """
+    """Raise an error for unknown parameters, and suggest the right name."""
     for name in given:
         if name in known:
             continue
@@ -197,21 +169,6 @@ def check_names(kind: str, known: Sequence[str], given: Mapping[str, Any]) -> No
         raise TypeError(
             f"{kind} has no parameter {name!r}{meant} It takes {', '.join(known)}."
         )
-
-
-def check_tree_number(given: Any) -> None:
-    """Raise an error unless it is a number of trees or "auto"."""
-    if given != "auto" and not (is_whole(given) and int(given) >= 1):
-        raise ValueError(
-            "`n_estimators` must be 'auto' or a whole number, at least 1; got "
-            f"{given!r}."
-        )
-
-
-def check_flag(name: str, given: Any) -> None:
-    """Raise an error unless it is True or False."""
-    if not isinstance(given, bool | np.bool_):
-        raise TypeError(f"`{name}` must be True or False; got {given!r}.")
 
 
 def rows_per_tree(max_samples: Any, n: int, *, replace: bool) -> int:
@@ -235,21 +192,12 @@ def weights_of_classes(
 ) -> Floats | None:
     """Compute the weight of every row from its class; None if all are equal.
 
-    Parameters
-    ----------
-    class_weight : mapping, "balanced", "balanced_subsample" or None
-        Weights by label, one for classes that are not in the mapping. "balanced"
-        weights are n / (K n_c) for class c with n_c rows. "balanced_subsample" gives
-        None here, because each tree computes its own.
-    classes : sequence of length K
-        Labels.
-    codes : ndarray of shape (n,)
-        Class of every row.
+    A mapping has weights by label; classes that are not in it have weight one.
+    "balanced" weights are n / (K n_c) for class c with n_c of the n rows and K classes.
+    "balanced_subsample" gives None here, because each tree computes its own.
 
     Examples
     --------
-    >>> weights_of_classes({"a": 2}, ["a", "b"], np.array([0, 1, 1]))
-    array([2., 1., 1.])
     >>> weights_of_classes("balanced", ["a", "b"], np.array([0, 1, 1]))
     array([1.5 , 0.75, 0.75])
     """
@@ -285,8 +233,14 @@ def weights_of_classes(
 
 # Data fields of a kernel, as messages name them.
 DATA = {"X": "`X`", "y": "`y`", "weights": "the weights"}
-# Fields that follow from the data.
-SAME_DATA = ("centre", "scale", "n_classes", "n_features")
+# Parameter names of options of the trees.
+_PARAMETERS = {
+    "random": "splitter",
+    "loss": "criterion",
+    "balanced": "class_weight",
+    "levels": "categorical_features",
+    "stages": "trend` or `boost",
+}
 
 
 @dataclass(frozen=True)
@@ -300,116 +254,34 @@ class TrainingRecord:
     units: Labels  # length n: labels of the rows
     response: str  # name of the response
 
-    def difference(self, kernel: TreeKernel, design: IidDesign) -> str | None:
-        """Name what differs between this fit and another; None if nothing does."""
-        return next(self._differences(kernel, design), None)
-
-    def _differences(self, other: TreeKernel, design: IidDesign) -> Iterator[str]:
-        mine = self.kernel
-        if mine.X.shape != other.X.shape:
+    def differences(self, other: TreeKernel, design: IidDesign) -> Iterator[str]:
+        """Name what differs between this fit and another."""
+        mine, theirs = _settings(self.kernel), _settings(other)
+        if self.kernel.X.shape != other.X.shape:
             yield DATA["X"]
-        if type(mine) is not type(other):
-            yield "`trend` or `boost`"
-        for field in fields(mine):
-            known = field.name in (*DATA, *SAME_DATA, "options")
-            if not known and getattr(mine, field.name) != getattr(other, field.name):
-                yield f"`{_PARAMETERS.get(field.name, field.name)}`"
-        for name, value in mine.options.items():
-            if other.options[name] != value:
+        for name, value in mine.items():
+            if theirs[name] != value:
                 yield f"`{_PARAMETERS.get(name, name)}`"
         if (self.design.k, self.design.replace) != (design.k, design.replace):
             yield "`max_samples` or `bootstrap`"
         for name, words in DATA.items():
-            if not _equal(getattr(mine, name), getattr(other, name)):
+            left, right = getattr(self.kernel, name), getattr(other, name)
+            if left is None or right is None:
+                same = left is right
+            else:
+                same = np.array_equal(left, right, equal_nan=True)
+            if not same:
                 yield words
 
 
-# Parameter names of options of the trees.
-_PARAMETERS = {
-    "random": "splitter",
-    "loss": "criterion",
-    "balanced": "class_weight",
-    "levels": "categorical_features",
-    "stages": "trend` or `boost",
-}
-
-
-def _equal(a: Any, b: Any) -> bool:
-    if a is None or b is None:
-        return a is b
-    return np.array_equal(a, b, equal_nan=True)
-
-
-def build_results(
-    trained: TrainingRecord,
-    learners: Sequence[Any],
-    *,
-    name: str,
-    names: Sequence[str],
-    factors: Factors,
-    classes: Sequence[Any] | None,
-    variance: str,
-    n_jobs: int | None,
-) -> EnsembleResults:
-    """Build the results of a fitted forest: estimates at the typical row, and effects.
-
-    Parameters
-    ----------
-    trained : TrainingRecord
-        Data, options and subsamples of the forest.
-    learners : sequence
-        Its trees.
-    name : str
-        Name of the forest in the summary.
-    names : sequence of str
-        Names of the features.
-    factors : Factors
-        Features that are unordered factors.
-    classes : sequence or None
-        Class labels.
-    variance : str
-        Variance estimator, as in `fit`.
-    n_jobs : int or None
-        Threads.
-    """
-    kernel, design = trained.kernel, trained.design.with_size(len(learners))
-    features = features_frame(kernel.X, names, factors, trained.units)
-    parsed = parse_table(
-        features, trained.y, response=trained.response, classes=classes
-    )
-    query = build_query(kernel, parsed, None)
-    assert query.rows is not None  # trees predict
-    task = Task(kernel, design, query.rows, None, keep=True)
-    predictor = Predictor(kernel, list(learners), None, None, n_jobs)
-    oob = out_of_bag(predictor, task) if trained.oob is None else trained.oob
-    evaluation = Evaluation(predictor.values(query.rows), list(learners), oob)
-    info = ModelInfo(
-        title="Forest Results",
-        response=response_name(parsed),
-        formula=f"{parsed.response} ~ .",
-        kernel=name,
-        nobs=len(parsed.y),
-        typical=parsed.typical_row,
-        ranges=parsed.coding.ranges(parsed.frame),
-        aim=aim_of(kernel, None),
-        weights=None if kernel.weights is None else "given",
-        weights_in_column=False,
-    )
-    results = assemble_results(
-        task,
-        design,
-        evaluation.with_moves(len(query.labels)),
-        query,
-        info=info,
-        units=trained.units,
-        method=resolve_for_design(variance, design, KernelKind.TREES),
-        n_jobs=n_jobs,
-        progress=False,
-        parsed=parsed,
-    )
-    assert results.predictor is not None
-    named = replace(results.predictor, columns=tuple(names))
-    return replace(results, predictor=named)
+def _settings(kernel: TreeKernel) -> dict[str, Any]:
+    """List what defines the trees of a kernel, besides its data."""
+    return {
+        "stages": getattr(kernel, "stages", None),
+        "levels": kernel.levels,
+        "balanced": kernel.balanced,
+        **kernel.options,
+    }
 
 
 def features_frame(
@@ -431,24 +303,6 @@ def features_frame(
     return frame
 
 
-def out_of_bag(predictor: Predictor, task: Task) -> OutOfBag:
-    """Predict the rows that each tree left out, as a fit with scores does."""
-    X = predictor.kernel.X  # type: ignore[attr-defined]  # trees with their data
-    some = task.oob_rows(len(X))
-    rows = np.arange(len(X)) if some is None else some
-    nothing = sparse.csr_array((1, rows.size))
-    sums = predictor.sums(X[rows], nothing, OwnLearners(task.design, rows))
-    times = np.asarray(sums.times).reshape(-1)
-    return OutOfBag(np.asarray(sums.total), times, some)
-
-
-# Attributes that `oob_score=True` sets.
-OOB_ATTRIBUTES = (
-    "oob_score_",
-    "oob_scores_",
-    "oob_prediction_",
-    "oob_decision_function_",
-)
 # Attributes with training data, which pickles do not contain.
 NOT_PICKLED = ("_trained", "_results")
 # Attributes that are expensive and computed on demand.
@@ -460,6 +314,9 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     _warned_of_error = False
     _warned_of_large_k = False
+    trend: str | None = None
+    boost = 0
+    design_: IidDesign
 
     def __init__(
         self,
@@ -485,30 +342,18 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.splitter = splitter
-        self.bootstrap = bootstrap
-        self.max_samples = max_samples
-        self.max_features = max_features
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.max_depth = max_depth
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.honest = honest
-        self.trend = trend
-        self.boost = boost
-        self.categorical_features = categorical_features
-        self.oob_score = oob_score
-        self.variance = variance
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        self._store_parameters(locals())
+
+    def _store_parameters(self, arguments: Mapping[str, Any]) -> None:
+        """Store the arguments of `__init__` as attributes of the same names."""
+        for name in self._get_param_names():
+            setattr(self, name, arguments[name])
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.__signature__ = _signature(cls)
+        # `__new__` only checks names.
+        _, *parameters = inspect.signature(cls.__init__).parameters.values()
+        cls.__signature__ = inspect.Signature(parameters)
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
         """Raise an error for unknown parameters before `__init__` is called."""
@@ -550,9 +395,24 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self, X: Any, y: Any, sample_weight: Any, *, numeric: bool
     ) -> tuple[Floats, NDArray[Any], Floats | None]:
         """Check the training data, and store the labels of rows and response."""
-        kind = "Regressor" if numeric else "Classifier"
-        check_one_response(y, f"MultiOutput{kind}")
-        self._check_parameters()
+        shape = np.asarray(y).shape
+        if len(shape) == 2 and shape[1] > 1:
+            wrapper = "MultiOutputRegressor" if numeric else "MultiOutputClassifier"
+            raise ValueError(
+                f"`y` must have one column; got {shape[1]}. Fit one forest to each "
+                f"column, or use sklearn.multioutput.{wrapper}(forest)."
+            )
+        number = self.n_estimators
+        if number != "auto" and not (is_whole(number) and int(number) >= 1):
+            raise ValueError(
+                "`n_estimators` must be 'auto' or a whole number, at least 1; got "
+                f"{number!r}."
+            )
+        for name in ("bootstrap", "oob_score", "warm_start"):
+            flag = getattr(self, name)
+            if not isinstance(flag, bool | np.bool_):
+                raise TypeError(f"`{name}` must be True or False; got {flag!r}.")
+        check_workers(self.n_jobs)
         check_distinct_names(X)
         self._factors = Factors.find(X, self.categorical_features)
         index = X.index if isinstance(X, pd.DataFrame) else None
@@ -580,17 +440,28 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         by_class: Floats | None = None,
         balanced: bool = False,
     ) -> None:
-        self._delete_scores()
+        scores_before = [name for name in vars(self) if re.fullmatch("oob_.*_", name)]
+        for name in scores_before:
+            delattr(self, name)
         sampling = weights
         if by_class is not None:
             weights = by_class if weights is None else weights * by_class
         names = (*TREE_OPTIONS, *STAGE_OPTIONS)
         options = {name: getattr(self, name) for name in names}
-        how: dict[str, Any] = {"n_classes": n_classes, "weights": weights}
-        how |= {"options": options, "levels": self._factors.levels(X)}
-        kernel = with_stages(tree_kernel("tree", X, y, **how), options)
-        kernel = replace(kernel, balanced=balanced) if balanced else kernel
-        design = self._design(len(y))
+        trees = tree_kernel(
+            *("tree", X, y),
+            n_classes=n_classes,
+            weights=weights,
+            options=options,
+            levels=self._factors.levels(X),
+        )
+        kernel = replace(with_stages(trees, options), balanced=balanced)
+        replaced = bool(self.bootstrap)
+        size = rows_per_tree(self.max_samples, len(y), replace=replaced)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if self.warm_start and hasattr(self, "design_"):
+            seed = self.design_.seed  # of the existing trees
+        design = IidDesign(len(y), size, replaced, seed)
         present = self._existing_trees(kernel, design)
         self.design_ = design
         self._limit, self._tails = value_limit(kernel), prediction_tails(kernel)
@@ -612,16 +483,13 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         )
         if self.oob_score and grown.oob is not None:
             predicted = grown.oob.mean
-            self._set_scores(predicted, score(y, predicted, n_classes, sampling))
-
-    def _design(self, n: int) -> IidDesign:
-        """Build the design; a warm start keeps the seed of the existing trees."""
-        replaced = bool(self.bootstrap)
-        size = rows_per_tree(self.max_samples, n, replace=replaced)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        if self.warm_start and hasattr(self, "design_"):
-            seed = self.design_.seed
-        return IidDesign(n, size, replaced, seed)
+            scores = score(y, predicted, n_classes, sampling)
+            if not scores.table:
+                raise ValueError(
+                    "`oob_score=True` needs rows that some tree has not seen; use "
+                    "bootstrap=True or max_samples below the number of rows."
+                )
+            self.oob_prediction_, self.oob_scores_ = predicted, scores
 
     def _existing_trees(
         self, kernel: TreeKernel, design: IidDesign
@@ -630,7 +498,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         trained: TrainingRecord | None = getattr(self, "_trained", None)
         if not self.warm_start or trained is None:
             return None
-        different = trained.difference(kernel, design)
+        different = next(trained.differences(kernel, design), None)
         if different is not None:
             raise ValueError(
                 f"warm_start=True adds trees to the existing ones, and {different} "
@@ -676,27 +544,6 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         grown = evaluate(task, start, stop, n_jobs=self.n_jobs, progress=False)
         return grown if present is None else present + grown
 
-    def _check_parameters(self) -> None:
-        check_tree_number(self.n_estimators)
-        for name in ("bootstrap", "oob_score", "warm_start"):
-            check_flag(name, getattr(self, name))
-        check_workers(self.n_jobs)
-
-    def _delete_scores(self) -> None:
-        """Delete the scores of an earlier fit."""
-        for name in OOB_ATTRIBUTES:
-            if hasattr(self, name):
-                delattr(self, name)
-
-    def _set_scores(self, predicted: Floats, scores: Scores) -> None:
-        if not scores.table:
-            raise ValueError(
-                "`oob_score=True` needs rows that some tree has not seen; use "
-                "bootstrap=True or max_samples below the number of rows."
-            )
-        self.oob_prediction_ = predicted
-        self.oob_scores_ = scores
-
     @property
     def feature_importances_(self) -> Floats:
         """Impurity-based importance of each feature: its share of the decrease."""
@@ -728,17 +575,59 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 "`forest.results_.save(path)` before pickling."
             )
         if self._results is None:
-            self._results = build_results(
-                trained,
-                self.estimators_,
-                name=type(self).__name__,
-                names=self._feature_names(),
-                factors=self._factors,
-                classes=getattr(self, "classes_", None),
-                variance=self.variance,
-                n_jobs=self.n_jobs,
-            )
+            self._results = self._build_results(trained)
         return self._results
+
+    def _build_results(self, trained: TrainingRecord) -> EnsembleResults:
+        """Build the results: estimates at the typical row, and effects."""
+        kernel, learners = trained.kernel, list(self.estimators_)
+        design, names = self.design_.with_size(len(learners)), self._feature_names()
+        parsed = parse_table(
+            features_frame(kernel.X, names, self._factors, trained.units),
+            trained.y,
+            response=trained.response,
+            classes=getattr(self, "classes_", None),
+        )
+        query = build_query(kernel, parsed, None)
+        assert query.rows is not None  # trees predict
+        task = Task(kernel, design, query.rows, None, keep=True)
+        predictor = Predictor(kernel, learners, None, None, self.n_jobs)
+        oob = trained.oob
+        if oob is None:  # predict the rows that each tree left out
+            rows = task.oob_rows(len(kernel.X))
+            places = np.arange(len(kernel.X)) if rows is None else rows
+            nothing = sparse.csr_array((1, places.size))
+            own = OwnLearners(design, places)
+            sums = predictor.sums(kernel.X[places], nothing, own)
+            oob = OutOfBag(np.asarray(sums.total), np.ravel(sums.times), rows)
+        evaluation = Evaluation(predictor.values(query.rows), learners, oob)
+        info = ModelInfo(
+            title="Forest Results",
+            response=response_name(parsed),
+            formula=f"{parsed.response} ~ .",
+            kernel=type(self).__name__,
+            nobs=len(parsed.y),
+            typical=parsed.typical_row,
+            ranges=parsed.coding.ranges(parsed.frame),
+            aim=aim_of(kernel, None),
+            weights=None if kernel.weights is None else "given",
+            weights_in_column=False,
+        )
+        results = assemble_results(
+            task,
+            design,
+            evaluation.with_moves(len(query.labels)),
+            query,
+            info=info,
+            units=trained.units,
+            method=resolve_for_design(self.variance, design, KernelKind.TREES),
+            n_jobs=self.n_jobs,
+            progress=False,
+            parsed=parsed,
+        )
+        assert results.predictor is not None
+        named = replace(results.predictor, columns=tuple(names))
+        return replace(results, predictor=named)
 
     def summary(self, alpha: float = 0.05) -> Any:
         """Summarise the fitted forest, as `results_.summary()` does."""
@@ -813,14 +702,12 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             grid_values=values, average=by_output(trees.mean(axis=0), values)
         )
         if return_std:
-            result.std_error = by_output(self._average_errors(trees), values)
+            result.std_error = by_output(self._estimate(averages=trees).bse, values)
         return result
 
     def _feature_names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return (
-            [f"x{j}" for j in range(self.n_features_in_)] if names is None else [*names]
-        )
+        places = range(self.n_features_in_)
+        return list(getattr(self, "feature_names_in_", [f"x{j}" for j in places]))
 
     def apply(self, X: Any) -> Ints:
         """Apply the trees to X and return leaf indices.
@@ -877,11 +764,30 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if reason is not None:
             raise ValueError(reason)
 
-    def _estimate(self, X: Floats) -> Estimates:
+    def _estimate(
+        self, X: Floats | None = None, *, averages: Floats | None = None
+    ) -> Estimates:
+        """Estimate predictions at rows, or averages of the trees' values.
+
+        Warn, once, if the estimator is biased for so many rows per tree, and if the
+        Monte Carlo error of standard errors is large.
+        """
         self._check_errors()
-        self._warn_of_large_k()
-        estimates = self._predictor.estimates(X, self._estimation())
-        self._warn_of_error(estimates)
+        method = resolve_for_design(self.variance, self.design_, KernelKind.TREES)
+        message = large_k_warning(method, self.design_, KernelKind.TREES)
+        if message and not self._warned_of_large_k:
+            self._warned_of_large_k = True
+            warnings.warn(message, VstatkitWarning, stacklevel=3)
+        if X is not None:
+            estimates = self._predictor.estimates(X, self._estimation())
+        else:
+            assert averages is not None
+            estimates = self._estimation(of_averages=True).of(averages)
+        if not self._warned_of_error:
+            share = getattr(self, "_share", 1.0)  # pickles of earlier versions lack it
+            self._warned_of_error = warn_if_imprecise(
+                estimates, self.n_estimators_, self._limit, share, stacklevel=4
+            )
         return estimates
 
     def _with_tails(self, estimates: Estimates) -> Estimates:
@@ -897,40 +803,11 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             tails = typical_tails(tails, self._typical)
         return replace(estimates, support=support, tails=tails)
 
-    def _warn_of_error(self, estimates: Estimates) -> None:
-        """Warn, once, if the Monte Carlo error of standard errors is large."""
-        if not self._warned_of_error:
-            share = getattr(self, "_share", 1.0)  # pickles of earlier versions lack it
-            self._warned_of_error = warn_if_imprecise(
-                estimates, self.n_estimators_, self._limit, share, stacklevel=5
-            )
-
-    def _warn_of_large_k(self) -> None:
-        """Warn, once, if the estimator is biased for so many rows per tree."""
-        method = resolve_for_design(self.variance, self.design_, KernelKind.TREES)
-        words = large_k_warning(method, self.design_, KernelKind.TREES)
-        if words and not self._warned_of_large_k:
-            self._warned_of_large_k = True
-            warnings.warn(words, VstatkitWarning, stacklevel=4)
-
-    def _average_errors(self, averages: Floats) -> Floats:
-        """Estimate the standard errors of averages of the trees' values."""
-        self._check_errors()
-        self._warn_of_large_k()
-        estimates = self._estimation(of_averages=True).of(averages)
-        self._warn_of_error(estimates)
-        return estimates.bse
-
     def _estimation(self, *, of_averages: bool = False) -> Estimation:
         """Choose the variance estimation, for predictions or averages."""
         method = resolve_for_design(self.variance, self.design_, KernelKind.TREES)
-        orders = self._known_orders() if ESTIMATORS[method].beyond else None
-        if of_averages and orders is not None:
-            orders = average_orders(orders)
-        return Estimation(self.design_, method, self._limit, orders)
-
-    def _known_orders(self) -> HigherOrders:
-        """Measure the Hoeffding terms beyond the first order, once."""
+        if not ESTIMATORS[method].beyond:
+            return Estimation(self.design_, method, self._limit, None)
         if self._orders is None:
             predictor, rows = self._predictor, self._reference
             self._orders = measure_orders(
@@ -939,15 +816,5 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 lambda L: predictor.first(L).values(rows),
                 self._kernel.kind,
             )
-        return self._orders
-
-
-def _signature(kind: type[Forest]) -> inspect.Signature:
-    """Return the signature of `__init__`; `__new__` only checks names."""
-    _, *parameters = inspect.signature(kind.__init__).parameters.values()
-    return inspect.Signature(parameters)
-
-
-Forest.__signature__ = _signature(Forest)
-
-PARAMETERS = frozenset(Forest().get_params())  # parameter names of the constructors
+        orders = average_orders(self._orders) if of_averages else self._orders
+        return Estimation(self.design_, method, self._limit, orders)

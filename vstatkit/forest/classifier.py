@@ -8,7 +8,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from vstatkit._typing import Floats
-from vstatkit.forest.base import PARAMETERS, Forest, weights_of_classes
+from vstatkit.forest.base import Forest, weights_of_classes
 from vstatkit.inference.estimates import Estimates
 from vstatkit.validation import with_advice
 
@@ -76,28 +76,17 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        parameters = {
-            name: value for name, value in locals().items() if name in PARAMETERS
-        }
-        super().__init__(**parameters)
-        self.class_weight = class_weight
+        self._store_parameters(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the forest to training data.
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Features.
+        X, sample_weight
+            See `ForestRegressor.fit`.
         y : array-like of shape (n,)
             Classes.
-        sample_weight : array-like of shape (n,), optional
-            Sampling weights; see `ForestRegressor.fit`.
-
-        Returns
-        -------
-        self
-            The fitted forest.
         """
         X, y, weights = self._read(X, y, sample_weight, numeric=False)
         check_classification_targets(y)
@@ -111,19 +100,21 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
             balanced=self.class_weight == "balanced_subsample",
         )
         if self.oob_score:
-            self.oob_decision_function_ = self._with_first_class(self.oob_prediction_)
+            share = self.oob_prediction_
+            self.oob_decision_function_ = self._by_class(share, 1 - share)
             self.oob_score_ = self.oob_scores_.table["OOB accuracy"]
         return self
 
-    def _with_first_class(self, share: Floats) -> Floats:
-        """Add the probability of the first class if there are two."""
+    def _by_class(self, values: Floats, first: Floats) -> Floats:
+        """Add the column of the first of two classes; a single class has only that."""
         if len(self.classes_) > 2:
-            return share
-        return self._stack_classes(1 - share, share)
+            return values
+        return np.column_stack([first, values])[:, : len(self.classes_)]
 
-    def _stack_classes(self, first: Floats, second: Floats) -> Floats:
-        """Stack the columns of two classes, or one if the data have a single class."""
-        return np.column_stack([first, second])[:, : len(self.classes_)]
+    def _shares(self, rows: Floats) -> Floats:
+        """Average the class shares of all trees, shape (rows, K)."""
+        share = self._mean(rows)
+        return self._by_class(share, 1 - share)
 
     def predict_proba(
         self,
@@ -136,14 +127,8 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like of shape (rows, p)
-            New data.
-        return_std : bool, default=False
-            Whether to return standard errors.
-        return_interval : bool, default=False
-            Whether to return confidence intervals of the probabilities.
-        alpha : float, default=0.05
-            One minus the coverage of the intervals.
+        X, return_std, return_interval, alpha
+            See `ForestRegressor.predict`.
 
         Returns
         -------
@@ -153,14 +138,13 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         """
         rows = self._rows(X)
         if not (return_std or return_interval):
-            return self._with_first_class(self._mean(rows))
+            return self._shares(rows)
         estimates = self._estimate(rows)
-        parts = [self._with_first_class(estimates.estimate.reshape(len(rows), -1))]
+        share = estimates.estimate.reshape(len(rows), -1)
+        parts = [self._by_class(share, 1 - share)]
         if return_std:
             std = estimates.bse.reshape(len(rows), -1)
-            parts.append(
-                self._stack_classes(std, std) if len(self.classes_) <= 2 else std
-            )
+            parts.append(self._by_class(std, std))
         if return_interval:
             parts.append(self._intervals(estimates, alpha))
         return tuple(parts)
@@ -168,12 +152,12 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
     def predict_log_proba(self, X: Any) -> Floats:
         """Predict the logarithms of class probabilities."""
         with np.errstate(divide="ignore"):
-            return np.log(self._with_first_class(self._mean(self._rows(X))))
+            return np.log(self._shares(self._rows(X)))
 
     @with_advice
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the most probable class."""
-        share = self._with_first_class(self._mean(self._rows(X)))
+        share = self._shares(self._rows(X))
         return np.asarray(self.classes_[share.argmax(axis=1)])
 
     def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
@@ -182,12 +166,7 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
 
     def _intervals(self, estimates: Estimates, alpha: float) -> Floats:
         """Compute the intervals of all classes, shape (rows, K, 2)."""
-        columns = len(self.classes_) if len(self.classes_) > 2 else 1
         ends = self._with_tails(estimates).interval(alpha)
-        lower, upper = (end.reshape(-1, columns) for end in ends)
-        if columns == 1:
-            lower, upper = (
-                self._stack_classes(1 - upper, lower),
-                self._stack_classes(1 - lower, upper),
-            )
-        return np.stack([lower, upper], axis=2)
+        lower, upper = (end.reshape(-1, self._kernel.n_outputs) for end in ends)
+        by_class = [self._by_class(lower, 1 - upper), self._by_class(upper, 1 - lower)]
+        return np.stack(by_class, axis=2)

@@ -94,31 +94,11 @@ def build_grid(
     factors: Factors,
     weights: Any,
 ) -> tuple[list[NDArray[Any]], Grid]:
-    """Build the grid of one or two features.
+    """Build the grid of one or two features at `places`.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, p)
-        Rows as they were given.
-    rows : ndarray of shape (n, p)
-        Rows as trees read them.
-    places : sequence of int
-        Positions of the features that are set.
-    points : GridPoints
-        How the points are chosen.
-    names : sequence of str
-        Names of the features.
-    factors : Factors
-        Features that are unordered factors.
-    weights : array-like of shape (n,) or None
-        Weights of the rows.
-
-    Returns
-    -------
-    values : list of ndarray
-        Points of every feature, in the user's coding.
-    grid : Grid
-        The same points in the coding of the trees.
+    X are rows as they were given, `rows` the same rows as trees read them. The first
+    answer has the points of every feature in the user's coding, the grid has them in
+    the coding of the trees.
     """
     values, axes = [], []
     for place in places:
@@ -128,21 +108,14 @@ def build_grid(
             given = points.choose(rows[:, place], factor=place in factors.places)
             if levels is not None:
                 given = np.sort(np.asarray(levels)[given.astype(np.int64)])
-        codes = _codes(given, levels)
+        codes = given if levels is None else levels.get_indexer(pd.Index(given))
+        if levels is not None and (codes < 0).any():
+            raise ValueError(
+                f"{given[codes < 0][0]!r} is none of the categories {list(levels)}."
+            )
         values.append(given)
-        axes.append(Axis((place,), codes[:, None]))
+        axes.append(Axis((place,), codes.astype(np.float64)[:, None]))
     return values, Grid(rows, tuple(axes), row_weights(weights, len(rows)))
-
-
-def _codes(points: NDArray[Any], levels: Any) -> Floats:
-    if levels is None:
-        return points.astype(np.float64)
-    codes = levels.get_indexer(points)
-    if (codes < 0).any():
-        raise ValueError(
-            f"{points[codes < 0][0]!r} is none of the categories {list(levels)}."
-        )
-    return np.asarray(codes, dtype=np.float64)
 
 
 def by_output(values: Floats, points: Sequence[NDArray[Any]]) -> Floats:

@@ -43,13 +43,7 @@ class KernelKind(Enum):
 
 
 def kernel_kind(name: str) -> KernelKind:
-    """Return the kind of this name, in lower case.
-
-    Examples
-    --------
-    >>> kernel_kind("trees")
-    <KernelKind.TREES: (0.55, 0.35)>
-    """
+    """Return the kind of this name, in lower case."""
     kinds = {kind.name.lower(): kind for kind in KernelKind}
     if name not in kinds:
         names = ", ".join(map(repr, kinds))
@@ -120,33 +114,16 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Training:
-    """Training data, coded.
+    """Training data, coded."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, p)
-        Design matrix.
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    names : tuple of str
-        Columns of the design matrix.
-    classes : tuple or None
-        Levels of a categorical response.
-    weights : ndarray of shape (n,) or None
-        Weight of every observation.
-    data : DataFrame
-        All columns of the data, the same rows.
-    levels : tuple of int or None
-        Number of levels of every column that holds the codes of an unordered
-        factor, 0 for numbers; None if all are numbers.
-    """
-
-    X: Floats
-    y: Floats
-    names: tuple[str, ...]
-    classes: tuple[Any, ...] | None
-    weights: Floats | None
-    data: pd.DataFrame
+    X: Floats  # (n, p): design matrix
+    y: Floats  # (n,): response, or class codes
+    names: tuple[str, ...]  # columns of the design matrix
+    classes: tuple[Any, ...] | None  # levels of a categorical response
+    weights: Floats | None  # (n,): weight of every observation
+    data: pd.DataFrame  # all columns of the data, the same rows
+    # Number of levels of every column that holds the codes of an unordered factor, 0
+    # for numbers; None if all are numbers
     levels: tuple[int, ...] | None = None
 
     @classmethod
@@ -190,6 +167,11 @@ class Kernel(Protocol):
 class RowKernel(Kernel, Protocol):
     """A kernel that takes rows of a subsample: counts would be mostly zero."""
 
+    def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
+        """Fit a learner to the observations, each repeated `counts` times."""
+        drawn = np.flatnonzero(counts)
+        return self.fit_rows(drawn, counts[drawn], rng)
+
     def fit_rows(self, rows: Ints, times: Ints, rng: np.random.Generator) -> Any:
         """Fit a learner to distinct rows, in ascending order, each repeated `times`."""
 
@@ -203,25 +185,15 @@ def fit_drawn(kernel: Kernel, drawn: RowDraw, rng: np.random.Generator) -> Any:
 
 @runtime_checkable
 class PredictiveModel(Protocol):
-    """A kernel, fitted or not, whose learners predict at rows of the design matrix.
-
-    Attributes
-    ----------
-    n_classes : int or None
-        Classes of the response; None for regression.
-    n_outputs : int
-        Columns of a prediction (classes, or one).
-    coefficients : bool
-        Whether the kernel's value is its coefficients, not its predictions.
-    """
+    """A kernel, fitted or not, whose learners predict at rows of the design matrix."""
 
     @property
     def n_classes(self) -> int | None:
-        """Classes of the response."""
+        """Classes of the response; None for regression."""
 
     @property
     def n_outputs(self) -> int:
-        """Columns of a prediction."""
+        """Columns of a prediction: classes, or one."""
 
     @property
     def n_features(self) -> int:
@@ -229,7 +201,7 @@ class PredictiveModel(Protocol):
 
     @property
     def coefficients(self) -> bool:
-        """Whether the value is coefficients."""
+        """Whether the kernel's value is its coefficients, not its predictions."""
 
     def predict(self, learner: Any, X: Floats) -> Floats:
         """Predict at rows of the design matrix, shape (rows, n_outputs)."""

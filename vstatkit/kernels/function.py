@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.kernels.base import KernelKind
+from vstatkit.kernels.base import KernelKind, RowKernel
 
 
 @dataclass(frozen=True)
-class FunctionKernel:
+class FunctionKernel(RowKernel):
     """A user's function of a subsample."""
 
     # Takes the subsample (see `arguments`) and returns a number, an array, a Series or
@@ -28,13 +28,8 @@ class FunctionKernel:
     # Statistics are smooth functions of the counts, as a rule.
     kind: ClassVar[KernelKind] = KernelKind.SMOOTH
 
-    def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
-        """Evaluate the function on the literal subsample."""
-        drawn = np.flatnonzero(counts)
-        return self.fit_rows(drawn, counts[drawn], rng)
-
     def fit_rows(self, rows: Ints, times: Ints, rng: np.random.Generator) -> Any:
-        """Do the same for distinct rows, and how often each was drawn."""
+        """Evaluate the function on the literal subsample."""
         rows = np.repeat(rows, times)
         return self.function(*(take_rows(data, rows) for data in self.arguments))
 
@@ -64,13 +59,7 @@ def take_rows(data: Any, rows: Ints) -> Any:
 
 
 def name_values(result: Any) -> tuple[list[str], Floats]:
-    """Name the components of what a kernel returned.
-
-    Examples
-    --------
-    >>> name_values({"a": 1.0, "b": 2.0})
-    (['a', 'b'], array([1., 2.]))
-    """
+    """Name the components of what a kernel returned."""
     if isinstance(result, Mapping):
         result = pd.Series(result)
     if isinstance(result, pd.Series):
@@ -86,9 +75,11 @@ def n_positional(function: Callable[..., Any]) -> int:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return 1
-    positional = (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    )
-    required = [p for p in parameters if p.kind in positional and p.default is p.empty]
+    required = [
+        parameter
+        for parameter in parameters
+        if parameter.default is parameter.empty
+        and parameter.kind
+        in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
     return max(1, len(required))

@@ -9,11 +9,18 @@ from scipy import special
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.json_values import check, take, take_floats
-from vstatkit.kernels.base import Arrays, Fields, KernelCodec, KernelKind
+from vstatkit.kernels.base import (
+    Arrays,
+    Fields,
+    KernelCodec,
+    KernelKind,
+    RowKernel,
+    Training,
+)
 
 
 @dataclass(frozen=True)
-class LinearKernel:
+class LinearKernel(RowKernel):
     """Coefficients of a least-squares or logistic regression."""
 
     X: Floats  # (n, p): design matrix
@@ -36,13 +43,8 @@ class LinearKernel:
         """Columns of the design matrix."""
         return int(self.X.shape[1])
 
-    def fit(self, counts: Ints, rng: np.random.Generator) -> Floats:
-        """Estimate the coefficients, counts as frequency weights."""
-        drawn = np.flatnonzero(counts)
-        return self.fit_rows(drawn, counts[drawn], rng)
-
     def fit_rows(self, rows: Ints, times: Ints, rng: np.random.Generator) -> Floats:
-        """Do the same for distinct rows, and how often each was drawn."""
+        """Estimate the coefficients, with `times` as frequency weights."""
         weight = times.astype(np.float64)
         if self.weights is not None:
             weight *= self.weights[rows]
@@ -97,7 +99,8 @@ def fit_logit(X: Floats, y: Floats, weight: Floats) -> Floats:
         information = (X.T * spread) @ X
         step = np.linalg.lstsq(information, X.T @ (weight * (y - share)), rcond=None)[0]
         for _ in range(LOGIT_STEPS):
-            fit_then = _log_likelihood(X @ (beta + step), y, weight)
+            eta = X @ (beta + step)
+            fit_then = float(weight @ (y * eta - np.logaddexp(0, eta)))
             if fit_then >= fit:
                 break
             step /= 2
@@ -111,19 +114,11 @@ def fit_logit(X: Floats, y: Floats, weight: Floats) -> Floats:
     )
 
 
-def _log_likelihood(eta: Floats, y: Floats, weight: Floats) -> float:
-    return float(weight @ (y * eta - np.logaddexp(0, eta)))
-
-
 def linear_kernel(
-    name: str,
-    X: Floats,
-    y: Floats,
-    *,
-    classes: tuple[Any, ...] | None,
-    weights: Floats | None,
+    name: str, training: Training, options: Mapping[str, Any]
 ) -> LinearKernel:
     """Build the kernel "ols" or "logit", after checking the response."""
+    y, classes = training.y, training.classes
     if name == "ols" and classes is not None:
         raise ValueError(
             "kernel='ols' needs a numeric response; this one is categorical with "
@@ -140,8 +135,8 @@ def linear_kernel(
                 "kernel='logit' needs a response of zeros and ones or of two classes; "
                 f"got numbers from {y.min():g} to {y.max():g}."
             )
-    rank = rank_of(X)
-    return LinearKernel(X, y, logit=name == "logit", weights=weights, rank=rank)
+    X = training.X
+    return LinearKernel(X, y, name == "logit", training.weights, rank_of(X))
 
 
 def rank_of(X: Floats) -> int:
@@ -149,11 +144,6 @@ def rank_of(X: Floats) -> int:
 
     Rows are read in blocks, since the data may not fit into memory: the triangular
     factor of the rows so far replaces them.
-
-    Examples
-    --------
-    >>> rank_of(np.array([[1.0, 2.0, 3.0], [1.0, 4.0, 5.0], [1.0, 7.0, 8.0]]))
-    2
     """
     n, p = X.shape
     triangle = np.empty((0, p))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from vstatkit.kernels.function import FunctionKernel, n_positional
 from vstatkit.kernels.linear import LINEAR_CODEC, linear_kernel
 from vstatkit.kernels.sklearn_estimator import estimator_kernel
 from vstatkit.kernels.staged_tree import STAGE_OPTIONS, with_stages
-from vstatkit.kernels.tree import tree_kernel
+from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.kernels.tree_files import STAGED_CODEC, TREE_CODEC
 from vstatkit.kernels.tree_options import TREE_OPTIONS
 from vstatkit.validation import check_options
@@ -89,51 +90,37 @@ def register_kernel(kernel: NamedKernel) -> None:
     KERNELS[kernel.name] = kernel
 
 
-def _tree_kernel(name: str, title: str) -> NamedKernel:
-    def build(training: Training, options: Mapping[str, Any]) -> AnyKernel:
-        trees = tree_kernel(
-            name,
-            training.X,
-            training.y,
-            n_classes=training.n_classes,
-            weights=training.weights,
-            options=options,
-            levels=training.levels,
-        )
-        return with_stages(trees, options)
-
-    return NamedKernel(
-        name,
-        build,
-        title,
-        (*TREE_OPTIONS, *STAGE_OPTIONS, CATEGORICAL_SPLITS),
-        takes_missing=True,
-        codec=TREE_CODEC,
+def _tree_kernel(
+    name: str, training: Training, options: Mapping[str, Any]
+) -> TreeKernel:
+    trees = tree_kernel(
+        *(name, training.X, training.y),
+        n_classes=training.n_classes,
+        weights=training.weights,
+        options=options,
+        levels=training.levels,
     )
+    return with_stages(trees, options)
 
 
-def _linear_kernel(name: str, title: str) -> NamedKernel:
-    def build(training: Training, options: Mapping[str, Any]) -> AnyKernel:
-        return linear_kernel(
-            name,
-            training.X,
-            training.y,
-            classes=training.classes,
-            weights=training.weights,
+for _name, _title in (("forest", "Forest Results"), ("tree", "Bagged Tree Results")):
+    register_kernel(
+        NamedKernel(
+            *(_name, partial(_tree_kernel, _name), _title),
+            options=(*TREE_OPTIONS, *STAGE_OPTIONS, CATEGORICAL_SPLITS),
+            takes_missing=True,
+            codec=TREE_CODEC,
         )
-
-    return NamedKernel(
-        name, build, title, intercept=True, coefficients=True, codec=LINEAR_CODEC
     )
-
-
-for _kernel in (
-    _tree_kernel("forest", "Forest Results"),
-    _tree_kernel("tree", "Bagged Tree Results"),
-    _linear_kernel("ols", "Bagged OLS Results"),
-    _linear_kernel("logit", "Bagged Logit Results"),
-):
-    register_kernel(_kernel)
+for _name, _title in (("ols", "Bagged OLS Results"), ("logit", "Bagged Logit Results")):
+    register_kernel(
+        NamedKernel(
+            *(_name, partial(linear_kernel, _name), _title),
+            intercept=True,
+            coefficients=True,
+            codec=LINEAR_CODEC,
+        )
+    )
 CODECS[STAGED_CODEC.name] = STAGED_CODEC
 
 
@@ -144,16 +131,11 @@ def codec_of(kernel: Any) -> KernelCodec | None:
     return max(codecs, key=lambda codec: len(codec.kernel.__mro__), default=None)
 
 
-def is_function(kernel: KernelLike) -> bool:
-    """Return whether a kernel is a user's function."""
-    return not isinstance(kernel, str | BaseEstimator) and callable(kernel)
-
-
 def keeps_intercept(kernel: KernelLike) -> bool:
     """Return whether the kernel uses the formula's intercept column."""
     if isinstance(kernel, str):
         return kernel in KERNELS and KERNELS[kernel].intercept
-    return is_function(kernel)
+    return callable(kernel) and not isinstance(kernel, BaseEstimator)
 
 
 def factor_coding(
@@ -205,19 +187,20 @@ def build_kernel(
             f"`kernel` must be an estimator, not its class; write {kernel.__name__}()."
         )
     if isinstance(kernel, BaseEstimator):
-        return estimator_kernel(
-            kernel,
-            training.X,
-            training.y,
-            n_classes=training.n_classes,
-            weights=training.weights,
-        )
+        return estimator_kernel(kernel, training)
     if not callable(kernel):
         raise TypeError(
             "`kernel` must be a name, a scikit-learn estimator or a function; got "
             f"{type(kernel).__name__}."
         )
-    return _build_function(kernel, training)
+    if np.isnan(training.X).any():
+        raise ValueError("`missing='pass'` is not for functions as kernels.")
+    if training.weights is not None:
+        raise ValueError("`weights` are not for functions as kernels.")
+    if n_positional(kernel) == 1:
+        return FunctionKernel(kernel, (training.data,))
+    columns = pd.DataFrame(training.X, columns=training.names)
+    return FunctionKernel(kernel, (training.response, columns))
 
 
 def _build_named(
@@ -236,14 +219,3 @@ def _build_named(
             f"kernel={name!r} does not take missing values; use missing='drop'."
         )
     return known.build(training, options)
-
-
-def _build_function(function: Callable[..., Any], training: Training) -> FunctionKernel:
-    if np.isnan(training.X).any():
-        raise ValueError("`missing='pass'` is not for functions as kernels.")
-    if training.weights is not None:
-        raise ValueError("`weights` are not for functions as kernels.")
-    if n_positional(function) == 1:
-        return FunctionKernel(function, (training.data,))
-    columns = pd.DataFrame(training.X, columns=training.names)
-    return FunctionKernel(function, (training.response, columns))

@@ -8,6 +8,8 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.kernels.base import (
+    RowKernel,
+    Training,
     class_columns,
     learner_seed,
     output_columns,
@@ -16,7 +18,7 @@ from vstatkit.kernels.base import (
 
 
 @dataclass(frozen=True)
-class EstimatorKernel:
+class EstimatorKernel(RowKernel):
     """Any scikit-learn regressor or classifier, fitted to the literal subsample."""
 
     estimator: BaseEstimator  # template; every learner is a clone of it
@@ -37,13 +39,8 @@ class EstimatorKernel:
         """Columns of the design matrix."""
         return int(self.X.shape[1])
 
-    def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
-        """Fit a clone; a `random_state` that is not a number comes from the stream."""
-        drawn = np.flatnonzero(counts)
-        return self.fit_rows(drawn, counts[drawn], rng)
-
     def fit_rows(self, rows: Ints, times: Ints, rng: np.random.Generator) -> Any:
-        """Do the same for distinct rows, and how often each was drawn."""
+        """Fit a clone; a `random_state` that is not a number comes from the stream."""
         rows = np.repeat(rows, times)
         learner = clone(self.estimator)
         seeds = {
@@ -69,16 +66,9 @@ class EstimatorKernel:
         return self.predict(learner, require_points(at)).ravel()
 
 
-def estimator_kernel(
-    estimator: BaseEstimator,
-    X: Floats,
-    y: Floats,
-    *,
-    n_classes: int | None,
-    weights: Floats | None,
-) -> EstimatorKernel:
+def estimator_kernel(estimator: BaseEstimator, training: Training) -> EstimatorKernel:
     """Build a kernel from a scikit-learn estimator that suits the response."""
-    name = type(estimator).__name__
+    name, n_classes = type(estimator).__name__, training.n_classes
     if is_classifier(estimator) and n_classes is None:
         raise ValueError(
             f"{name} is a classifier, but the response is numeric. Write C(y) on the "
@@ -94,4 +84,5 @@ def estimator_kernel(
             f"{name} gives no class probabilities (it has no `predict_proba`). Use a "
             "classifier that does."
         )
-    return EstimatorKernel(estimator, X, y, n_classes, weights)
+    weights = training.weights
+    return EstimatorKernel(estimator, training.X, training.y, n_classes, weights)

@@ -8,43 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.kernels.tree import StoredTreeKernel, Tree, TreeKernel, TreeOutput
+from vstatkit.kernels.tree import StoredTreeKernel, Tree, TreeKernel
 from vstatkit.kernels.tree_options import LOSSES
-from vstatkit.native._engine import StageGrower, predict_stages_at, refuse_beyond
+from vstatkit.native._engine import StageGrower, predict_stages_at
 from vstatkit.workers import current_stop
 
 # Options of the kernels "forest" and "tree" that reduce the bias of a learner.
 STAGE_OPTIONS = ("trend", "boost")
-TRENDS = ("linear",)  # values of `trend`, besides None
 
 _NO_SHARES = np.empty(0)
 
 
 class Stages(NamedTuple):
-    """The stages of a learner beside one tree.
+    """The stages of a learner beside one tree."""
 
-    Attributes
-    ----------
-    trend : bool
-        A ridge regression first; trees are grown on its residuals.
-    boost : bool
-        A second tree on residuals that the first did not see.
-    """
-
-    trend: bool = False
-    boost: bool = False
+    trend: bool = False  # a ridge regression first; trees are grown on its residuals
+    boost: bool = False  # a second tree on residuals that the first did not see
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Stages":
-        """Read the options of a kernel.
-
-        Examples
-        --------
-        >>> Stages.of({"trend": "linear", "boost": 1})
-        Stages(trend=True, boost=True)
-        """
+        """Read the options of a kernel."""
         trend, boost = options.get("trend"), options.get("boost", 0)
-        if trend is not None and trend not in TRENDS:
+        if trend not in (None, "linear"):
             raise ValueError(f"`trend` must be 'linear' or None; got {trend!r}.")
         if isinstance(boost, float | str) or boost not in (0, 1):
             raise ValueError(f"`boost` must be 0 or 1; got {boost!r}.")
@@ -95,21 +80,10 @@ class StagedTree:
 class StoredStagedKernel(StoredTreeKernel):
     """A kernel that predicts with learners of several stages, without their data."""
 
-    def predict(self, learner: StagedTree, X: Floats) -> Floats:  # type: ignore[override]
+    def _predict_into(self, out: Floats, learner: StagedTree, points: Floats) -> None:
         """Add up the stages."""
-        refuse_beyond("query points", len(X))
-        points = np.ascontiguousarray(X, dtype=np.float64)
-        out = np.empty((len(points), 1))
-        predict_stages_at(
-            learner.nodes,
-            learner.sizes,
-            learner.line,
-            points,
-            out,
-            current_stop(),
-            self.levels is not None,
-        )
-        return self.centre + self.scale * out
+        stages, by_levels = (learner.nodes, learner.sizes), self.levels is not None
+        predict_stages_at(*stages, learner.line, points, out, current_stop(), by_levels)
 
     def leaves(self, learner: StagedTree, X: Floats) -> NDArray[np.int32]:  # type: ignore[override]
         """Find the leaf of every row, if there is only one tree."""
@@ -176,12 +150,10 @@ class StagedKernel(StoredStagedKernel, TreeKernel):
             *arguments, lines=lines, unit_of_row=unit_of_row, **self.stages._asdict()
         )
 
-    def _learners(self, out: TreeOutput, kept: Sequence[Any]) -> list[Any]:
+    def _learners(self, kept: Sequence[Any], gains: Floats, lines: Floats) -> list[Any]:
+        parts = zip(kept, lines, gains, strict=True)
         return [
-            StagedTree(nodes, sizes, line, gain)
-            for (nodes, sizes), line, gain in zip(
-                kept, out.lines, out.gains, strict=True
-            )
+            StagedTree(nodes, sizes, line, gain) for (nodes, sizes), line, gain in parts
         ]
 
 

@@ -18,13 +18,7 @@ class UnitRows:
 
     @classmethod
     def of(cls, unit_of_row: Ints, n_units: int) -> "UnitRows":
-        """Sort rows by their unit.
-
-        Examples
-        --------
-        >>> UnitRows.of(np.array([1, 0, 1]), 2).rows
-        array([1, 0, 2], dtype=int32)
-        """
+        """Sort rows by their unit."""
         bounds = np.zeros(n_units + 1, dtype=np.int64)
         np.cumsum(np.bincount(unit_of_row, minlength=n_units), out=bounds[1:])
         return cls(bounds, np.argsort(unit_of_row, kind="stable").astype(np.int32))
@@ -34,7 +28,7 @@ class UnitRows:
 class RowDraw:
     """The rows of one learner."""
 
-    # rows, times: Distinct rows, in ascending order, and how often each was drawn
+    # Distinct rows, in ascending order, and how often each was drawn
     rows: Ints
     times: Ints
     n_rows: int  # rows of the data

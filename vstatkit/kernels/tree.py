@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +38,8 @@ def row_weights(sample_weight: Any, n: int) -> Floats | None:
         return None
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, sample_weight)
-    weights: Floats = check_array(
-        sample_weight,
-        dtype=np.float64,
-        ensure_2d=False,
-        input_name="sample_weight",
-        copy=True,
-    )
+    options = {"dtype": np.float64, "input_name": "sample_weight", "copy": True}
+    weights: Floats = check_array(sample_weight, ensure_2d=False, **options)
     if weights.shape != (n,):
         raise ValueError(
             f"`sample_weight` must have a number for each of the {n} rows; got an "
@@ -63,19 +58,10 @@ def row_weights(sample_weight: Any, n: int) -> Floats | None:
 
 
 def balance(counts: Any, codes: Floats) -> Floats:
-    """Weigh classes so that those of a subsample weigh the same.
+    """Weigh the K classes so that those of each of L subsamples weigh the same.
 
-    Parameters
-    ----------
-    counts : ndarray or sparse array of shape (L, n)
-        Times each row occurs in each subsample.
-    codes : ndarray of shape (n,)
-        Class of every row, from 0 on.
-
-    Returns
-    -------
-    ndarray of shape (L, K)
-        Rows of the subsample over (its classes times its rows of the class).
+    Returns, of shape (L, K), the rows of the subsample over (its classes times its rows
+    of the class), from the times each row occurs and the class of every row.
 
     Examples
     --------
@@ -89,17 +75,16 @@ def balance(counts: Any, codes: Floats) -> Floats:
     return np.asarray(rows / (present * np.maximum(of_class, 1.0)))
 
 
-Ranks = NDArray[np.int32]
-
-
 @dataclass(frozen=True)
 class RankedTable:
     """Every column of a design matrix in its order."""
 
     values: Floats  # (p, n): every column in ascending order, missing values last
-    order: Ranks  # (p, n): row of every rank; equal values keep the order of the rows
-    rank: Ranks  # (p, n): rank of every row
-    n_known: Ranks  # (p,): values that are not missing
+    order: NDArray[
+        np.int32
+    ]  # (p, n): row of every rank; equal values keep the order of the rows
+    rank: NDArray[np.int32]  # (p, n): rank of every row
+    n_known: NDArray[np.int32]  # (p,): values that are not missing
 
     @classmethod
     def of(cls, X: Floats) -> "RankedTable":
@@ -123,22 +108,12 @@ class RankedTable:
 def standardise(y: Floats) -> tuple[Floats, float, float]:
     """Centre y and scale it by a power of two near its spread, which is exact.
 
-    Returns
-    -------
-    scaled : ndarray of shape (n,)
-        `(y - centre) / scale`.
-    centre, scale : float
-        Mean, and power of two.
+    Returns `(y - centre) / scale`, the centre (the mean) and the scale.
 
     Notes
     -----
     Numbers are first divided by a power of two near the largest one, since squares of
     huge and of tiny numbers would leave the range of floating point.
-
-    Examples
-    --------
-    >>> standardise(np.array([2e200, 4e200, 6e200]))[1] == 4e200
-    True
     """
     largest = float(np.abs(y).max())
     exponent = int(np.frexp(largest)[1]) if largest > 0 else 0
@@ -214,7 +189,7 @@ class StoredTreeKernel:
 
     n_features: int  # columns of the design matrix
     n_classes: int | None  # none for regression
-    # centre, scale: Centre and scale of the response before it was standardised
+    # Centre and scale of the response before it was standardised
     centre: float
     scale: float
     # Levels of every column that is an unordered factor, zero for the others; None if
@@ -229,21 +204,18 @@ class StoredTreeKernel:
         """One, or a column for each of more than two classes."""
         return output_columns(self.n_classes)
 
-    def predict(self, learner: Tree, X: Floats) -> Floats:
+    def predict(self, learner: Any, X: Floats) -> Floats:
         """Predict means, or class probabilities."""
         refuse_beyond("query points", len(X))
         points = np.ascontiguousarray(X, dtype=np.float64)
         out = np.empty((len(points), self.n_outputs))
-        predict_tree_at(
-            learner.nodes,
-            learner.shares,
-            self.n_classes or 0,
-            points,
-            out,
-            current_stop(),
-            self.levels is not None,
-        )
+        self._predict_into(out, learner, points)
         return out if self.n_classes else self.centre + self.scale * out
+
+    def _predict_into(self, out: Floats, learner: Any, points: Floats) -> None:
+        described = (learner.nodes, learner.shares, self.n_classes or 0)
+        by_levels = self.levels is not None
+        predict_tree_at(*described, points, out, current_stop(), by_levels)
 
     def leaves(self, learner: Tree, X: Floats) -> NDArray[np.int32]:
         """Find the leaf of every row, by its place among the nodes."""
@@ -268,44 +240,13 @@ class TreeKernel(StoredTreeKernel):
     # Whether all classes of a subsample weigh the same in its tree
     balanced: bool = field(default=False, kw_only=True)
 
-    @classmethod
-    def create(
-        cls,
-        X: Floats,
-        y: Floats,
-        *,
-        n_classes: int | None,
-        options: Mapping[str, float],
-        weights: Floats | None,
-        levels: Sequence[int] | None = None,
-    ) -> "TreeKernel":
-        """Standardise the response once."""
-        refuse_beyond("rows", len(X), MOST_ROWS)
-        refuse_beyond("features", X.shape[1], LEVELS_FLAG - 1)
-        codes = np.ascontiguousarray(y, dtype=np.float64)
-        scaled, centre, scale = (codes, 0.0, 1.0) if n_classes else standardise(codes)
-        if options.get("loss") == LOSSES["poisson"]:
-            centre, scaled = 0.0, codes / scale  # zero stays zero
-        return cls(
-            n_features=X.shape[1],
-            n_classes=n_classes,
-            centre=centre,
-            scale=scale,
-            X=np.asanyarray(X, dtype=np.float64),  # may stay on disk
-            y=scaled,
-            options={"loss": 0, **options, "n_classes": n_classes or 0},
-            weights=weights,
-            levels=check_levels(levels, X),
-        )
-
     @property
     def table(self) -> RankedTable:
         """The design in ranked form, for subsamples that hold a good part of it."""
         with _RANKING:
-            table: RankedTable | None = self.__dict__.get("_table")
-            if table is None:
-                table = RankedTable.of(self.X)
-                object.__setattr__(self, "_table", table)
+            if "_table" not in self.__dict__:
+                object.__setattr__(self, "_table", RankedTable.of(self.X))
+            table: RankedTable = self.__dict__["_table"]
             return table
 
     @property
@@ -341,25 +282,12 @@ class TreeKernel(StoredTreeKernel):
         oob_rows: Ints | None = None,
         unit_of_row: Ints | None = None,
     ) -> Evaluation:
-        """Grow a tree on each subsample and evaluate it at the query points.
+        """Grow a tree on each of L subsamples and evaluate it at the query points.
 
-        Parameters
-        ----------
-        counts : ndarray of shape (L, n)
-            Times each observation occurs in each subsample.
-        keys : ndarray of shape (L,)
-            Seed of every tree.
-        at : ndarray of shape (q, p)
-            Query points.
-        oob : bool
-            Whether to predict the observations that a subsample leaves out.
-        keep : bool
-            Whether to keep the trees. Without it, and without `oob`, only the
-            nodes on the paths of the query points are grown.
-        oob_rows : ndarray, optional
-            Observations to predict, in ascending order; all by default.
-        unit_of_row : ndarray of shape (n,), optional
-            Unit of every row, if units are clusters.
+        `counts` has the times each observation occurs in each subsample, shape (L, n).
+        With `oob`, trees predict the observations that their subsample leaves out: all,
+        or those in `oob_rows`, which ascend. Without `keep`, and without `oob`, only
+        the nodes on the paths of the query points are grown.
         """
         rows = None
         if oob:
@@ -370,10 +298,10 @@ class TreeKernel(StoredTreeKernel):
             weights = weights * self.weights
         if self.balanced:
             weights = weights * balance(counts, self.y)[:, self.y.astype(np.int64)]
-        grower, out = self._prepare(keys, at, rows, keep, unit_of_row)
         table = self.table
         ranks = (table.values, table.order, table.rank, table.n_known)
-        return self._evaluation(out, grower.grow_on_counts(*ranks, weights))
+        tables = ("grow_on_counts", *ranks, weights)
+        return self._grow(tables, keys, at, rows, keep=keep, unit_of_row=unit_of_row)
 
     def grow_drawn(
         self,
@@ -387,36 +315,24 @@ class TreeKernel(StoredTreeKernel):
         """Grow the same trees as `grow`, by the cheaper of two methods.
 
         Trees on small subsamples of large tables are grown from their own rows, without
-        the ranks of the whole table.
-
-        Parameters
-        ----------
-        drawn : UnitDraw
-            Units that each subsample holds.
-        keys, at, keep
-            See `grow`.
-        oob_rows : ndarray, optional
-            Observations, in ascending order, to predict by the trees whose subsample
-            leaves them out.
+        the ranks of the whole table. They predict `oob_rows` unless it is None.
         """
         if not self._ranks_own_rows(drawn):
             return self.grow(
-                drawn.row_counts,
-                keys,
-                at,
+                *(drawn.row_counts, keys, at),
                 oob=oob_rows is not None,
                 keep=keep,
                 oob_rows=oob_rows,
                 unit_of_row=drawn.unit_of_row,
             )
-        grower, out = self._prepare(keys, at, oob_rows, keep, drawn.unit_of_row)
         counts = sparse.csr_array(drawn.counts)
         times = np.asarray(counts.data, dtype=np.float64)
         if self.balanced:
             learner = np.repeat(np.arange(len(keys)), np.diff(counts.indptr))
             codes = self.y[counts.indices].astype(np.int64)
             times = times * balance(counts, self.y)[learner, codes]
-        trees = grower.grow_on_rows(
+        tables = (
+            "grow_on_rows",
             self.X,
             np.asarray(counts.indptr, dtype=np.int64),
             np.asarray(counts.indices, dtype=np.int32),
@@ -424,7 +340,8 @@ class TreeKernel(StoredTreeKernel):
             None if drawn.index is None else (drawn.index.bounds, drawn.index.rows),
             self.weights,
         )
-        return self._evaluation(out, trees)
+        units = drawn.unit_of_row
+        return self._grow(tables, keys, at, oob_rows, keep=keep, unit_of_row=units)
 
     def _ranks_own_rows(self, drawn: UnitDraw) -> bool:
         """Return whether every subsample ranks its own rows."""
@@ -437,63 +354,63 @@ class TreeKernel(StoredTreeKernel):
         few = n_rows >= OWN_ROWS_FROM and share < OWN_ROWS_BELOW
         return few or n_rows >= NEVER_RANKED_FROM
 
-    def _prepare(
+    def _grow(
         self,
+        tables: tuple[Any, ...],
         keys: NDArray[np.uint64],
         at: Floats,
         rows: Ints | None,
+        *,
         keep: bool,
         unit_of_row: Ints | None,
-    ) -> tuple[Any, "TreeOutput"]:
-        """Prepare a grower, and the arrays that it fills."""
+    ) -> Evaluation:
+        """Call a method of the grower with tables, and collect trees and predictions.
+
+        Predictions are in the unit of the response; those of `rows` are out of bag.
+        """
         L, points, oob = len(keys), at, None
         if rows is not None:
             refuse_beyond("query points and rows to predict", len(at) + len(rows))
             total, times = np.zeros((len(rows), self.n_outputs)), np.zeros(len(rows))
             oob = (np.ascontiguousarray(rows, dtype=np.int32), total, times)
             points = np.concatenate([at, self.X[rows]])
-        out = TreeOutput(
-            values=np.empty((L, len(at) * self.n_outputs)),
-            gains=np.zeros((L, self.n_features)),
-            lines=np.zeros((L, self.n_line)),
-            oob=oob,
-        )
+        values = np.empty((L, len(at) * self.n_outputs))
+        gains = np.zeros((L, self.n_features))
+        lines = np.zeros((L, self.n_line))
         arguments = (
             self.y,
             keys,
             np.asfortranarray(points, dtype=np.float64),
             len(at),
-            out.values,
-            out.gains,
+            values,
+            gains,
             oob,
             dict(self.options),
             keep,
             current_stop(),
             None if self.levels is None else np.array(self.levels, dtype=np.int32),
         )
-        return self._make_grower(arguments, out.lines, unit_of_row), out
+        method, *arrays = tables
+        grower = self._make_grower(arguments, lines, unit_of_row)
+        kept = getattr(grower, method)(*arrays)
+        trees = [] if kept is None else self._learners(kept, gains, lines)
+        if not self.n_classes:
+            values = self.centre + self.scale * values
+        if rows is None:
+            return Evaluation(values, trees, None)
+        if not self.n_classes:
+            total = self.scale * total + self.centre * times[:, None]
+        subset = None if len(rows) == len(self.y) else np.asarray(rows, np.int64)
+        return Evaluation(values, trees, OutOfBag(total, times, subset))
 
     def _make_grower(
         self, arguments: tuple[Any, ...], lines: Floats, unit_of_row: Ints | None
     ) -> Any:
         return TreeGrower(*arguments)
 
-    def _learners(self, out: "TreeOutput", kept: Sequence[Any]) -> list[Any]:
-        pairs = zip(kept, out.gains, strict=True)
+    def _learners(self, kept: Sequence[Any], gains: Floats, lines: Floats) -> list[Any]:
+        pairs = zip(kept, gains, strict=True)
         return [Tree(nodes, shares, gain) for (nodes, shares), gain in pairs]
-
-    def _evaluation(self, out: "TreeOutput", kept: list[Any] | None) -> Evaluation:
-        """Collect trees and predictions, in the unit of the response."""
-        trees = [] if kept is None else self._learners(out, kept)
-        classes = bool(self.n_classes)
-        values = out.values if classes else self.centre + self.scale * out.values
-        if out.oob is None:
-            return Evaluation(values, trees, None)
-        rows, total, times = out.oob
-        if not classes:
-            total = self.scale * total + self.centre * times[:, None]
-        subset = None if len(rows) == len(self.y) else rows.astype(np.int64)
-        return Evaluation(values, trees, OutOfBag(total, times, subset))
 
 
 def response_bounds(y: Floats) -> tuple[float, float]:
@@ -505,8 +422,6 @@ def response_bounds(y: Floats) -> tuple[float, float]:
     --------
     >>> response_bounds(np.array([0.0, 2.0])), response_bounds(np.array([-1.0, 2.0]))
     ((0.0, inf), (-inf, inf))
-    >>> response_bounds(np.array([0.0, 1.0, 1.0]))
-    (0.0, 1.0)
     """
     slack = 1e-12 * float(np.abs(y).max(initial=0.0))  # rounding by scaling
     is_zero, is_one = np.abs(y) <= slack, np.abs(y - 1) <= slack
@@ -515,15 +430,6 @@ def response_bounds(y: Floats) -> tuple[float, float]:
     low = 0.0 if y.min() >= -slack else -np.inf
     high = 0.0 if y.max() <= slack else np.inf
     return low, high
-
-
-class TreeOutput(NamedTuple):
-    """Arrays that the grower fills; see `TreeGrower` and `StageGrower`."""
-
-    values: Floats
-    gains: Floats
-    lines: Floats
-    oob: tuple[NDArray[np.int32], Floats, Floats] | None
 
 
 def tree_kernel(
@@ -546,15 +452,23 @@ def tree_kernel(
     default: int | str | None = None
     if name == "forest":
         default = max(1, X.shape[1] // 3) if n_classes is None else "sqrt"
+    refuse_beyond("rows", len(X), MOST_ROWS)
+    refuse_beyond("features", X.shape[1], LEVELS_FLAG - 1)
     settings = grower_options({"max_features": default, **options}, X.shape[1])
-    settings["loss"] = loss_of(options.get("criterion"), n_classes)
-    if settings["loss"] == LOSSES["poisson"]:
+    loss = loss_of(options.get("criterion"), n_classes)
+    codes = np.ascontiguousarray(y, dtype=np.float64)
+    scaled, centre, scale = (codes, 0.0, 1.0) if n_classes else standardise(codes)
+    if loss == LOSSES["poisson"]:
         check_counts(y)
-    return TreeKernel.create(
-        X,
-        y,
+        centre, scaled = 0.0, codes / scale  # zero stays zero
+    return TreeKernel(
+        n_features=X.shape[1],
         n_classes=n_classes,
-        options=settings,
+        centre=centre,
+        scale=scale,
+        X=np.asanyarray(X, dtype=np.float64),  # may stay on disk
+        y=scaled,
+        options={"loss": loss, **settings, "n_classes": n_classes or 0},
         weights=weights,
-        levels=levels,
+        levels=check_levels(levels, X),
     )

@@ -18,40 +18,24 @@ AnyStored = TypeVar("AnyStored", bound=StoredTreeKernel)
 
 # Features of leaves of several classes: with one class, and with a row of shares.
 PURE, MIXED = -2, -3
+MOST_TREES = 3  # trees that a learner can have
 
-
-def unpack_levels(packed: list[Any] | None, p: int) -> tuple[int, ...] | None:
-    """Check how many levels each of p columns has."""
-    if packed is None:
-        return None
-    check(len(packed) == p, "levels and columns differ in number.")
-    good = all(type(count) is int and 0 <= count <= MOST_LEVELS for count in packed)
-    check(good, "a column has a number of levels that cannot be.")
-    return tuple(packed)
+FIELDS = ("n_classes", "centre", "scale", "levels")
+# Arrays of stacked trees, with their types and numbers of dimensions.
+ARRAYS = {
+    "tree_nodes": (NODE, 1),
+    "tree_sizes": (np.dtype(np.int64), 1),
+    "tree_shares": (np.dtype(np.float64), 1),
+    "tree_share_sizes": (np.dtype(np.int64), 1),
+    "tree_gains": (np.dtype(np.float64), 2),
+}
 
 
 def check_trees(
     arrays: Mapping[str, NDArray[Any]], B: int, kernel: StoredTreeKernel
 ) -> None:
-    """Check stacked trees, as `Tree.stack` gives them.
-
-    Parameters
-    ----------
-    arrays : mapping
-        Arrays by name.
-    B : int
-        Trees.
-    kernel : StoredTreeKernel
-        Kernel of the trees, whose fields have been checked.
-    """
-    expected = {
-        "tree_nodes": (NODE, 1),
-        "tree_sizes": (np.dtype(np.int64), 1),
-        "tree_shares": (np.dtype(np.float64), 1),
-        "tree_share_sizes": (np.dtype(np.int64), 1),
-        "tree_gains": (np.dtype(np.float64), 2),
-    }
-    for name, (kind, ndim) in expected.items():
+    """Check B stacked trees, as `Tree.stack` gives them, of a kernel checked before."""
+    for name, (kind, ndim) in ARRAYS.items():
         fits = name in arrays and arrays[name].dtype == kind
         check(
             fits and arrays[name].ndim == ndim, f"{name!r} is missing or another kind."
@@ -120,11 +104,6 @@ def _check_leaves(leaves: NDArray[Any], rows: Ints, n_classes: int | None) -> No
     check(((at >= 0) & (at < bound)).all(), "a leaf is of no class.")
 
 
-FIELDS = ("n_classes", "centre", "scale", "levels")
-
-ARRAYS = ("tree_nodes", "tree_sizes", "tree_shares", "tree_share_sizes", "tree_gains")
-
-
 def _pack_trees(
     kernel: StoredTreeKernel, learners: list[Tree]
 ) -> tuple[Fields, Arrays]:
@@ -141,7 +120,12 @@ def _unpack_kernel(
     check(0 < scale < np.inf, "its scale is not positive.")
     several = fields["n_classes"] is not None
     n_classes = take_size(fields, "n_classes", 2) if several else None
-    levels = unpack_levels(take(fields, "levels", list, type(None)), p)
+    levels = take(fields, "levels", list, type(None))
+    if levels is not None:
+        check(len(levels) == p, "levels and columns differ in number.")
+        good = all(type(count) is int and 0 <= count <= MOST_LEVELS for count in levels)
+        check(good, "a column has a number of levels that cannot be.")
+        levels = tuple(levels)
     return kind(p, n_classes, centre, scale, levels=levels)
 
 
@@ -159,11 +143,8 @@ def _unpack_trees(
 
 
 TREE_CODEC = KernelCodec(
-    "trees", StoredTreeKernel, FIELDS, ARRAYS, _pack_trees, _unpack_trees
+    "trees", StoredTreeKernel, FIELDS, tuple(ARRAYS), _pack_trees, _unpack_trees
 )
-
-
-MOST_TREES = 3  # trees that a learner can have
 
 
 def _pack_stages(

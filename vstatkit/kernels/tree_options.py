@@ -15,17 +15,10 @@ from vstatkit.pandas_pickling import pickled_plainly
 @pickled_plainly
 @dataclass(frozen=True)
 class Factors:
-    """Columns of a table that are unordered factors.
+    """Columns of a table that are unordered factors."""
 
-    Attributes
-    ----------
-    places : tuple of int
-        Places of the columns.
-    categories : mapping of int to Index
-        Categories of the columns that do not hold codes.
-    """
-
-    places: tuple[int, ...]
+    places: tuple[int, ...]  # places of the columns
+    # Categories of the columns that do not hold codes, by place
     categories: Mapping[int, "pd.Index[Any]"]
 
     @classmethod
@@ -85,13 +78,7 @@ class Factors:
 
 
 def named_places(X: Any, given: Any) -> tuple[int, ...]:
-    """Find the columns of a mask, of places or of names.
-
-    Examples
-    --------
-    >>> named_places(np.zeros((2, 3)), [False, True, True])
-    (1, 2)
-    """
+    """Find the columns of a mask, of places or of names."""
     p = np.shape(X)[1]
     names = list(X.columns) if isinstance(X, pd.DataFrame) else []
     chosen = np.asarray(given)
@@ -112,10 +99,7 @@ def named_places(X: Any, given: Any) -> tuple[int, ...]:
 def check_levels(levels: Sequence[int] | None, X: Floats) -> tuple[int, ...] | None:
     """Check the levels of every column, and that factors hold their codes.
 
-    Returns
-    -------
-    tuple of int or None
-        None if all columns are numbers.
+    Returns None if all columns are numbers.
     """
     if levels is None:
         return None
@@ -143,6 +127,8 @@ def check_codes(column: Floats, n_levels: int, name: str) -> None:
         )
 
 
+# Options of the kernels "forest" and "tree", under scikit-learn's names. `honest` trees
+# split with one half of their rows and estimate with the other.
 TREE_OPTIONS = (
     "max_features",
     "min_samples_split",
@@ -154,39 +140,36 @@ TREE_OPTIONS = (
     "splitter",
     "criterion",
 )
-"""Options of the kernels "forest" and "tree", under scikit-learn's names.
-
-`honest` trees split with one half of their rows and estimate with the other.
-"""
 
 # Criteria of regression, as the grower numbers them.
 LOSSES = {"squared_error": 0, "poisson": 1, "absolute_error": 2}
 # Criteria of classification; entropy and log loss are the same.
 CLASS_LOSSES = {"gini": 0, "entropy": 3, "log_loss": 3}
+_NUMBERS = (int, float, np.number)
 SPLITTERS = ("best", "random")  # try all thresholds of a feature, or one at random
+# Default (None for no limit) and least value of the options that are whole numbers.
+_COUNTS: dict[str, tuple[int | None, int]] = {
+    "min_samples_split": (2, 2),
+    "min_samples_leaf": (1, 1),
+    "max_depth": (None, 1),
+    "max_leaf_nodes": (None, 2),
+}
 
 
 def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, float]:
     """Turn scikit-learn's options into numbers for the grower."""
-    depth, leaves = options.get("max_depth"), options.get("max_leaf_nodes")
-    settings = {
-        "max_features": feature_count(options.get("max_features"), n_features),
-        "min_samples_split": options.get("min_samples_split", 2),
-        "min_samples_leaf": options.get("min_samples_leaf", 1),
-        "max_depth": 0 if depth is None else depth,
-        "max_leaf_nodes": 0 if leaves is None else leaves,
+    settings: dict[str, Any] = {
+        "max_features": feature_count(options.get("max_features"), n_features)
     }
-    least = {"min_samples_split": 2, "min_samples_leaf": 1}
-    if depth is not None:
-        least["max_depth"] = 1
-    if leaves is not None:
-        least["max_leaf_nodes"] = 2
-    for name, bound in least.items():
-        value = settings[name]
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    for name, (default, bound) in _COUNTS.items():
+        value = options.get(name, default)
+        if value is None and default is None:
+            value = 0
+        elif isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
-        if value < bound:
+        elif value < bound:
             raise ValueError(f"`{name}` must be at least {bound}; got {value}.")
+        settings[name] = value
     honest = options.get("honest", False)
     if not isinstance(honest, bool | np.bool_):
         raise TypeError(f"`honest` must be True or False; got {honest!r}.")
@@ -195,29 +178,18 @@ def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, flo
     if splitter not in SPLITTERS:
         raise ValueError(f"`splitter` must be 'best' or 'random'; got {splitter!r}.")
     settings["random"] = splitter == "random"
-    whole = {name: int(value) for name, value in settings.items()}
-    return whole | {"min_weight_fraction_leaf": leaf_weight(options)}
-
-
-def leaf_weight(options: Mapping[str, Any]) -> float:
-    """Read the smallest share of a tree's weight in a leaf."""
     share = options.get("min_weight_fraction_leaf", 0.0)
-    number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
+    number = isinstance(share, _NUMBERS) and not isinstance(share, bool)
     if not (number and 0 <= share <= 0.5):
         raise ValueError(
             f"`min_weight_fraction_leaf` must lie between 0 and 0.5; got {share!r}."
         )
-    return float(share)
+    whole = {name: int(value) for name, value in settings.items()}
+    return whole | {"min_weight_fraction_leaf": float(share)}
 
 
 def loss_of(criterion: Any, n_classes: int | None) -> int:
-    """Return the grower's code of a criterion; None is the default.
-
-    Examples
-    --------
-    >>> loss_of("poisson", None), loss_of(None, None), loss_of("gini", 3)
-    (1, 0, 0)
-    """
+    """Return the grower's code of a criterion; None is the default."""
     known = LOSSES if n_classes is None else CLASS_LOSSES
     if criterion is None:
         return 0
@@ -253,9 +225,7 @@ def feature_count(max_features: Any, p: int) -> int:
     if max_features in ("sqrt", "log2"):
         root = np.sqrt(p) if max_features == "sqrt" else np.log2(p)
         return max(1, int(root))
-    if isinstance(max_features, bool) or not isinstance(
-        max_features, int | float | np.number
-    ):
+    if isinstance(max_features, bool) or not isinstance(max_features, _NUMBERS):
         raise TypeError(
             "`max_features` must be a number, a fraction, 'sqrt', 'log2' or None; "
             f"got {max_features!r}."

@@ -21,20 +21,11 @@ def sum_predictions(
     origin: Floats,
     predict: Callable[[Any], Floats],
 ) -> Floats:
-    """Sum predictions minus an origin.
+    """Sum the predictions of learners at coded rows, minus an origin.
 
-    Parameters
-    ----------
-    kernel : PredictiveModel
-        Kernel of the learners.
-    learners : sequence
-        Learners, in memory.
-    X : ndarray of shape (rows, p)
-        Coded rows, row-major.
-    origin : ndarray of shape (rows * outputs,)
-        Subtracted from every prediction, so that an offset costs no digits.
-    predict : callable
-        Predicts with one learner, if there is no compiled sum.
+    The origin, of shape (rows * outputs,), is subtracted from every prediction, so that
+    an offset costs no digits. `predict` predicts with one learner, if there is no
+    compiled sum.
     """
     total = np.zeros(len(X) * kernel.n_outputs)
     if not isinstance(kernel, StoredTreeKernel) or isinstance(
@@ -92,11 +83,6 @@ class Grid:
         """Average over the rows, the first axis of an array."""
         return np.asarray(np.average(values, axis=0, weights=self.weights))
 
-    @property
-    def total(self) -> float:
-        """Weight of all rows."""
-        return len(self.rows) if self.weights is None else float(self.weights.sum())
-
 
 def is_walkable(kernel: PredictiveModel) -> bool:
     """Return whether `compute_dependence` can walk the learners of a kernel."""
@@ -108,10 +94,8 @@ def compute_dependence(
 ) -> Floats:
     """Average predictions of trees over rows, with columns set to each point of a grid.
 
-    Returns
-    -------
-    ndarray of shape (learners, points * outputs)
-        Averages, the points of the first axis outermost.
+    Returns the averages of shape (learners, points * outputs), the points of the first
+    axis outermost.
 
     Notes
     -----
@@ -135,7 +119,9 @@ def compute_dependence(
         current_stop(),
         kernel.levels is not None,
     )
-    averages = (sums / grid.total).reshape(len(learners), -1)
+    weights = grid.weights
+    total = len(grid.rows) if weights is None else float(weights.sum())
+    averages = (sums / total).reshape(len(learners), -1)
     if kernel.n_classes:
         return averages
     lines = [_average_trend(learner, grid) for learner in learners]
