@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from scipy import stats
@@ -64,11 +64,9 @@ class Prefix:
     @cached_property
     def sums(self) -> EnsembleSums:
         """Sums with the counts of each observation."""
+        start = self._start
         part = sum_ensemble(
-            self.design,
-            self.values[self._start :],
-            start=self._start,
-            origin=self.origin,
+            self.design, self.values[start:], start=start, origin=self.origin
         )
         return part if self.shorter is None else self.shorter.sums + part
 
@@ -179,9 +177,7 @@ def corrected_ij(prefix: Prefix) -> Floats:
 
 def distinct_within(prefix: Prefix) -> Floats:
     """Section 5.2 with `SS_eps` over distinct members, and all else as printed."""
-    squares = distinct_squares(prefix)
-    sigma2 = squares.within / (_draws(prefix) - prefix.moments.n)
-    return _anova(prefix, sigma2)
+    return _anova(prefix, _sigma2_within(prefix))
 
 
 def distinct_within_own_size(prefix: Prefix) -> Floats:
@@ -196,8 +192,7 @@ def distinct_from_ij(prefix: Prefix) -> Floats:
 
     `V_IJ - k**2/n * sigma2/r` with `r = B k / n`, equation (5.2)'s special case.
     """
-    moments = prefix.moments
-    sigma2 = distinct_squares(prefix).within / (_draws(prefix) - moments.n)
+    moments, sigma2 = prefix.moments, _sigma2_within(prefix)
     return moments.jackknife - moments.size / moments.n_learners * sigma2
 
 
@@ -209,6 +204,10 @@ def distinct_throughout(prefix: Prefix) -> Floats:
     sigma2 = squares.within_own / (C - n)
     zeta_1 = between_variance(squares.between_own, sigma2, D, n, C)
     return np.asarray(moments.size**2 / n * zeta_1)
+
+
+def _sigma2_within(prefix: Prefix) -> Floats:
+    return distinct_squares(prefix).within / (_draws(prefix) - prefix.moments.n)
 
 
 def _draws(prefix: Prefix) -> float:
@@ -249,33 +248,18 @@ def sampling_variance(method: str, prefix: Prefix) -> Floats:
 Interval = Literal["normal", "t"]
 
 
-class Measure(Protocol):
-    """Function of an ensemble whose result is saved."""
-
-    def __call__(self, prefix: Prefix) -> Record:
-        """Measure the first B learners."""
+Measure = Callable[[Prefix], Record]  # a function of an ensemble whose result is saved
 
 
 @dataclass(frozen=True)
 class Method:
-    """A variance estimator and the interval based on it.
+    """A variance estimator and the interval based on it."""
 
-    Attributes
-    ----------
-    label : str
-        Name in tables.
-    sampling : str
-        Estimator of the sampling variance: of vstatkit, or in `VARIANTS`.
-    monte_carlo : bool
-        Whether `zeta_k / B` is added.
-    interval : {"normal", "t"}
-        Normal quantile times the root of the raw variance; or the interval that
-        vstatkit reports, with a stabilised variance and Student's t.
-    """
-
-    label: str
-    sampling: str
-    monte_carlo: bool = True
+    label: str  # name in tables
+    sampling: str  # estimator of the sampling variance: of vstatkit, or in `VARIANTS`
+    monte_carlo: bool = True  # whether `zeta_k / B` is added
+    # "normal" multiplies a normal quantile by the root of the raw variance; "t" is the
+    # interval that vstatkit reports, with a stabilised variance and Student's t
     interval: Interval = "normal"
 
 
@@ -289,25 +273,19 @@ class Intervals:
     @property
     def beyond(self) -> bool:
         """Whether some method needs estimates beyond the first order."""
-        estimators = [ESTIMATORS.get(method.sampling) for method in self.methods]
-        return any(
-            estimator is not None and estimator.beyond for estimator in estimators
-        )
+        names = [m.sampling for m in self.methods if m.sampling in ESTIMATORS]
+        return any(ESTIMATORS[name].beyond for name in names)
 
     def __call__(self, prefix: Prefix) -> Record:
         """Measure the first B learners."""
         pairs = [self._interval(method, prefix) for method in self.methods]
-        return {
-            "mean": prefix.mean,
-            "variance": np.stack([variance for variance, _ in pairs]),
-            "half_width": np.stack([half for _, half in pairs]),
-        }
+        variance, half_width = map(np.stack, zip(*pairs, strict=True))
+        return {"mean": prefix.mean, "variance": variance, "half_width": half_width}
 
     def _interval(self, method: Method, prefix: Prefix) -> tuple[Floats, Floats]:
         if method.interval == "t":
-            estimates = stabilise(
-                prefix.mean, _components(method.sampling, prefix), prefix.n_learners
-            )
+            components = _components(method.sampling, prefix)
+            estimates = stabilise(prefix.mean, components, prefix.n_learners)
             return estimates.variance, estimates.half_width(self.alpha)
         variance = sampling_variance(method.sampling, prefix)
         if method.monte_carlo:
