@@ -53,29 +53,25 @@ def standard_error(shares: Floats) -> Floats:
 
 def point_frame(records: Records) -> pd.DataFrame:
     """Tabulate every setting, design, estimator and query point."""
-    frames = [
-        _tabulate_points(
-            {"setting": setting, "law": name, "held": DGPS[name].held_out},
-            *("estimator", list(ESTIMATORS), record),
-        )
-        for (setting, name), record in records.items()
-    ]
+    frames = []
+    for (setting, name), record in records.items():
+        first = {"setting": setting, "law": name, "held": DGPS[name].held_out}
+        frames.append(_tabulate_points(record, "estimator", list(ESTIMATORS), first))
     return pd.concat(frames, ignore_index=True)
 
 
 def peer_frame(records: Records) -> pd.DataFrame:
     """Tabulate every package, design and query point."""
-    frames = [
-        _tabulate_points(
-            {"law": name, "held": DGPS[name].held_out}, "peer", [peer], record
-        ).assign(data_sets=len(record["mean"]))
-        for (peer, name), record in records.items()
-    ]
+    frames = []
+    for (peer, name), record in records.items():
+        first = {"law": name, "held": DGPS[name].held_out}
+        frame = _tabulate_points(record, "peer", [peer], first)
+        frames.append(frame.assign(data_sets=len(record["mean"])))
     return pd.concat(frames, ignore_index=True)
 
 
 def _tabulate_points(
-    first: dict[str, Any], column: str, labels: list[str], record: Record
+    record: Record, column: str, labels: list[str], first: dict[str, Any]
 ) -> pd.DataFrame:
     """Tabulate every label and query point; `first` are constant columns."""
     mean, lower, upper = record["mean"], record["lower"], record["upper"]
