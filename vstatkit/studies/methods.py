@@ -33,17 +33,13 @@ from vstatkit.variance.registry import (
 
 @dataclass(frozen=True)
 class Prefix:
-    """The first B learners of an ensemble, with values of shape (B, m).
-
-    Sums are taken about `origin`, the same for all prefixes, and extend those of the
-    next `shorter` prefix. Effects beyond the first order are estimated from the
-    `reference` values, by default from the values themselves.
-    """
+    """The first B learners of an ensemble."""
 
     design: SubsampleDesign
-    values: Floats
-    origin: Floats
-    shorter: "Prefix | None"
+    values: Floats  # (B, m)
+    origin: Floats  # sums are taken about it; the same for all prefixes
+    shorter: "Prefix | None"  # the next shorter prefix, whose sums are extended
+    # Values that effects beyond the first order are estimated from; default: `values`
     reference: Floats | None = None
     kind: KernelKind = KernelKind.UNKNOWN
 
@@ -118,19 +114,14 @@ def build_prefixes(
 
 @dataclass(frozen=True)
 class DistinctSquares:
-    """Sums of squares in which an observation counts once per subsample.
+    """Sums of squares in which an observation counts once per subsample."""
 
-    `appearances` (n,) is the number `D_i` of subsamples that contain each observation;
-    `within` (m,) is `sum_i sum_{b: i in b} (h_b - m_i)**2` with the paper's means
-    `m_i`, weighted by appearances. `within_own` is the same about the unweighted means
-    of the learners that contain i, and `between_own` is `sum_i D_i` times the squared
-    deviations of these means.
-    """
-
-    appearances: Floats
+    appearances: Floats  # (n,), the number D_i of subsamples that contain observation i
+    # (m,), `sum_i sum_{b: i in b} (h_b - m_i)**2` with the paper's means `m_i`, which
+    # are weighted by appearances
     within: Floats
-    within_own: Floats
-    between_own: Floats
+    within_own: Floats  # the same about the unweighted means of the learners with i
+    between_own: Floats  # `sum_i D_i` times the squared deviations of these means
 
 
 def distinct_squares(prefix: Prefix) -> DistinctSquares:
@@ -183,8 +174,8 @@ def distinct_within(prefix: Prefix) -> Floats:
 def distinct_within_own_size(prefix: Prefix) -> Floats:
     """As `distinct_within`, with the number of distinct members minus n as divisor."""
     squares = distinct_squares(prefix)
-    sigma2 = squares.within / (squares.appearances.sum() - prefix.moments.n)
-    return _anova(prefix, sigma2)
+    size = squares.appearances.sum() - prefix.moments.n
+    return _anova(prefix, squares.within / size)
 
 
 def distinct_from_ij(prefix: Prefix) -> Floats:
@@ -207,18 +198,16 @@ def distinct_throughout(prefix: Prefix) -> Floats:
 
 
 def _sigma2_within(prefix: Prefix) -> Floats:
-    return distinct_squares(prefix).within / (_draws(prefix) - prefix.moments.n)
-
-
-def _draws(prefix: Prefix) -> float:
-    return prefix.moments.n_learners * prefix.moments.size
+    draws = prefix.moments.n_learners * prefix.moments.size
+    return distinct_squares(prefix).within / (draws - prefix.moments.n)
 
 
 def _anova(prefix: Prefix, sigma2: Floats) -> Floats:
     """Estimate as in section 5.2, given its `sigma2_eps`."""
-    moments, n, C = prefix.moments, prefix.moments.n, _draws(prefix)
-    N, ss_tau = moments.appearances, moments.between_weighted
-    return moments.size**2 / n * between_variance(ss_tau, sigma2, N, n, C)
+    moments, n = prefix.moments, prefix.moments.n
+    N, C = moments.appearances, moments.n_learners * moments.size
+    zeta_1 = between_variance(moments.between_weighted, sigma2, N, n, C)
+    return moments.size**2 / n * zeta_1
 
 
 # Sampling variance, `k**2/n * zeta_1`, by name.
@@ -314,11 +303,8 @@ class Components:
 
 
 def _estimate_or_nan(method: str, prefix: Prefix) -> Floats:
-    """Estimate the sampling variance; NaN if corrected-V needs more learners.
-
-    Corrected-V is not defined before some observation has been drawn twice, as happens
-    with the smallest ensembles of quick studies.
-    """
+    # Corrected-V is not defined before some observation has been drawn twice, as
+    # happens with the smallest ensembles of quick studies.
     if method == "corrected_v" and prefix.moments.appearances.max() <= 1:
         return np.full(prefix.origin.size, np.nan)
     return sampling_variance(method, prefix)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,16 +42,12 @@ WITHIN = 3.0  # largest accepted distance from print, in standard deviations ove
 
 @dataclass(frozen=True)
 class Prediction:
-    """Forests fitted to random training sets and scored on the remaining rows.
-
-    Every iteration is a random split of the data set, with `forests` forests of
-    `trees` trees for each sampling and fraction.
-    """
+    """Random splits of a data set, with forests fitted to one part and scored."""
 
     dataset: str
     source: paper_data.Source
-    forests: int = FORESTS
-    trees: int = TREES
+    forests: int = FORESTS  # for each split, sampling and fraction
+    trees: int = TREES  # in each forest
     quick: bool = False
 
     @property
@@ -151,29 +148,26 @@ def compare(dataset: str, record: Record) -> pd.DataFrame:
     of `split_sd`.
     """
     rows = []
-    for letter in STATISTICS:
-        printed = _printed_rows(dataset, letter)
-        scores = record[letter]  # splits, fractions, forests
-        for j, fraction in enumerate(FRACTIONS):
-            cell = printed[printed["fraction"] == fraction].iloc[0]
-            means = scores[:, j].mean(axis=1)
-            difference = means.mean() - cell["score"]
-            spread = means.std(ddof=1)
-            rows.append(
-                {
-                    "dataset": dataset,
-                    "statistic": letter,
-                    "fraction": fraction,
-                    "printed": cell["score"],
-                    "measured": means.mean(),
-                    "difference": difference,
-                    "split_sd": spread,
-                    "deviations": difference / spread if spread > 0 else np.nan,
-                    "within": bool(abs(difference) <= WITHIN * spread),
-                    "printed_sd": cell["standard_error"],
-                    "forest_sd": scores[:, j].std(axis=1, ddof=1).mean(),
-                }
-            )
+    for letter, (j, fraction) in product(STATISTICS, enumerate(FRACTIONS)):
+        printed = _printed_rows(dataset, letter).set_index("fraction").loc[fraction]
+        scores = record[letter][:, j]  # splits, forests
+        means = scores.mean(axis=1)
+        difference, spread = means.mean() - printed["score"], means.std(ddof=1)
+        rows.append(
+            {
+                "dataset": dataset,
+                "statistic": letter,
+                "fraction": fraction,
+                "printed": printed["score"],
+                "measured": means.mean(),
+                "difference": difference,
+                "split_sd": spread,
+                "deviations": difference / spread if spread > 0 else np.nan,
+                "within": bool(abs(difference) <= WITHIN * spread),
+                "printed_sd": printed["standard_error"],
+                "forest_sd": scores.std(axis=1, ddof=1).mean(),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -201,17 +195,15 @@ def best_fractions(dataset: str, record: Record) -> pd.DataFrame:
         merit = sign * record[letter].mean(axis=2)  # splits, fractions
         top = int(merit.mean(axis=0).argmax())
         printed = sign * _printed_rows(dataset, letter)["score"].to_numpy()
-        steps = [(j + 1, j) for j in range(top)]
-        steps += [(j, j + 1) for j in range(top, len(FRACTIONS) - 1)]
+        others = [j for j in range(len(FRACTIONS)) if j != top]
+        steps = [(j + 1, j) if j < top else (j - 1, j) for j in others]
         rows.append(
             {
                 "dataset": dataset,
                 "statistic": letter,
                 "best": FRACTIONS[top],
                 "best_printed": FRACTIONS[int(printed.argmax())],
-                "beats": sum(
-                    _gain(merit, top, j) > 2 for j in range(len(FRACTIONS)) if j != top
-                ),
+                "beats": sum(_gain(merit, top, j) > 2 for j in others),
                 "declines": all(_gain(merit, near, far) > -2 for near, far in steps),
             }
         )

@@ -194,7 +194,7 @@ class SeedExperiment(DGPExperiment):
 def _record_results(dgp: DGP, results: EnsembleResults) -> Record:
     """Record intervals at the points, the band, and tests of null predictors."""
     predictor = results.predictor
-    assert predictor is not None
+    assert predictor is not None  # forests predict
     X, index = predictor.rows(dgp.band())
     # Predict the band with every learner once, for all estimators.
     joint = replace(
@@ -233,7 +233,7 @@ def _record_effects(
     frames = []
     for results in by_estimator:
         effects = results.effects_frame(ALPHA)
-        assert effects is not None
+        assert effects is not None  # all designs have predictors
         rows = effects[effects.index.get_level_values(0).isin(predictors)]
         frames.append(rows.rename(columns={"ci_lower": "lower", "ci_upper": "upper"}))
     return {
@@ -257,12 +257,13 @@ def _run_estimators(dgp: DGP, data: pd.DataFrame, rng: int, *, quick: bool) -> R
         with warnings.catch_warnings():  # small ensembles are part of the study
             warnings.simplefilter("ignore", MonteCarloWarning)
             predictions.append(_predict_interval(forest, at))
+    means, stds, bounds = map(np.stack, zip(*predictions, strict=True))
     return {
         "B": np.array(float(len(forest.estimators_))),
-        "mean": predictions[0][0],
-        "variance": np.stack([std**2 for _, std, _ in predictions]),
-        "lower": np.stack([bounds[:, 0] for _, _, bounds in predictions]),
-        "upper": np.stack([bounds[:, 1] for _, _, bounds in predictions]),
+        "mean": means[0],
+        "variance": stds**2,
+        "lower": bounds[..., 0],
+        "upper": bounds[..., 1],
     }
 
 
@@ -288,11 +289,8 @@ def _predict_interval(
 
 
 # Other packages, and our own forests with as many trees and with normal quantiles.
-
 PEER_ITERATIONS = 200  # largest number of data sets for other packages
-
 R_SECONDS = 1200
-
 R_HEAD = """
 given <- commandArgs(TRUE)
 place <- function(name) file.path(given[1], paste0(name, ".csv"))
@@ -370,12 +368,8 @@ class PeerExperiment:
 
     def settings(self) -> dict[str, Any]:
         """Describe all that the numbers depend on apart from the seed."""
-        return {
-            **describe_dgp(self.dgp),
-            "peer": self.peer,
-            "trees": self.trees,
-            "block": self.block,
-        }
+        own = {"peer": self.peer, "trees": self.trees, "block": self.block}
+        return describe_dgp(self.dgp) | own
 
     def run(self, seed: int, iteration: int) -> Record:
         """Draw a block of data sets and record the intervals of the forests."""
