@@ -41,6 +41,11 @@ from vstatkit.shell.outputs import (
 from vstatkit.validation import ARGUMENTS
 from vstatkit.variance.registry import ESTIMATORS
 
+# Arguments of `fit` that are options of the same name, with the same values.
+UNCHANGED = (
+    *("kernel", "design", "variance", "groups", "weights", "missing", "target", "tol"),
+    *("max_B", "n_jobs", "checkpoint", "memory_limit"),
+)
 # Arguments of `fit` that are given by --option.
 ONLY_BY_OPTION = ("progress", "atol", "oob", "keep_learners")
 
@@ -72,175 +77,122 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "predictors, standard errors and intervals."
     )
     parser.epilog = EXAMPLES
-    parser.add_argument(
-        "formula", help='in quotes: "y ~ x1 + x2"; in "y ~ ." the dot is all others'
-    )
-    parser.add_argument(
-        "data",
-        help="CSV or TSV file with a header row (also packed: .gz, .bz2, .xz, .zip), "
-        "Parquet file, folder of Parquet files, or - for standard input",
-    )
-    _add_model(parser.add_argument_group("the model"))
-    _add_sampling(parser.add_argument_group("subsamples and standard errors"))
-    _add_reading(parser.add_argument_group("how the tables are written"))
-    _add_output(parser.add_argument_group("output"))
-    _add_running(parser.add_argument_group("running"))
+    for name, description in POSITIONAL.items():
+        parser.add_argument(name, help=description)
+    for title, options in OPTIONS.items():
+        group: Any = parser.add_argument_group(title)
+        for flags, (text, settings) in options.items():
+            names, _, metavar = flags.partition(" ")
+            shown = {"metavar": metavar} if metavar else {}
+            group.add_argument(*names.split(","), help=text, **shown, **settings)
 
 
-def _add_model(group: Any) -> None:
-    group.add_argument("--kernel", default="forest", choices=list(KERNELS))
-    group.add_argument("--at", metavar="FILE", help="rows to predict; a table as above")
-    group.add_argument(
-        "--groups", metavar="COLUMN", help="clusters, which are resampled whole"
-    )
-    group.add_argument(
-        "--weights", metavar="COLUMN", help="sampling weights of the rows"
-    )
-    group.add_argument(
-        "--missing",
-        default="drop",
-        choices=["drop", "raise", "pass"],
-        help="rows with missing values: drop them, stop, or hand them to the kernel",
-    )
-    group.add_argument(
-        "--target",
-        default="mean",
-        choices=TARGETS,
-        help="what intervals cover: the expectation of the ensemble, or E[y|x]",
-    )
-    group.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="of the kernel or design, such as max_features=3 or honest=true; "
-        "may be given several times",
-    )
-
-
-def _add_sampling(group: Any) -> None:
-    group.add_argument("--k", help="subsample size, or a fraction of the rows")
-    group.add_argument(
-        "--B", default="auto", help="number of base learners, auto or complete"
-    )
-    group.add_argument(
-        "--tol",
-        type=float,
-        default=TOL,
-        help="auto stops at this relative Monte Carlo error of the standard errors "
-        f"({TOL:g})",
-    )
-    group.add_argument(
-        "--max-B",
-        type=int,
-        default=MAX_B,
-        metavar="B",
-        help="auto stops there in any case",
-    )
-    group.add_argument(
-        "--no-replace",
-        "--without-replacement",
-        dest="without_replacement",
-        action="store_true",
-        help="subsample without replacement: a U- instead of a V-statistic",
-    )
-    group.add_argument("--design", default="auto", choices=["auto", *DESIGNS])
-    group.add_argument(
-        "--variance",
-        default="auto",
-        choices=["auto", "corrected", *ESTIMATORS],
-        metavar="NAME",
-        help=f"estimator: auto, corrected, {', '.join(ESTIMATORS)}",
-    )
-    group.add_argument(
-        "--alpha", type=float, default=0.05, help="intervals at 1 - alpha (0.05)"
-    )
-    group.add_argument(
-        "--obs-method",
-        choices=METHODS,
-        help="how new observations at the rows of --at are bounded",
-    )
-    group.add_argument("--seed", type=int, help="repeats the same numbers")
-
-
-def _add_reading(group: Any) -> None:
-    group.add_argument(
-        "--sep",
-        help="separator of fields: one character, tab or space; default: comma, "
-        "or tab in .tsv and .tab files",
-    )
-    group.add_argument(
-        "--encoding",
-        metavar="NAME",
-        help="encoding of text, such as cp1252 or utf-16 (utf-8)",
-    )
-    group.add_argument("--decimal", metavar="SIGN", help="decimal sign: . or , (.)")
-    group.add_argument(
-        "--thousands", metavar="SIGN", help="sign between thousands (none)"
-    )
-    group.add_argument(
-        "--na",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="stands for a missing value, besides NA, nan and nothing; may be given "
-        "several times",
-    )
-
-
-def _add_output(group: Any) -> None:
-    group.add_argument(
-        "--full",
-        action="store_true",
-        help="show variance components and normality tests too",
-    )
-    group.add_argument(
-        "--out",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help=f"write the tables; the ending says how: {', '.join(WRITERS)}; may be "
-        "given several times",
-    )
-    group.add_argument(
-        "--plot",
-        type=Path,
-        action="append",
-        metavar="FILE",
-        help=f"draw the effects ({', '.join(PICTURES)}); may be given several times",
-    )
-    group.add_argument(
-        "--plot-kind", choices=list(PLOTS), metavar="KIND", help=", ".join(PLOTS)
-    )
-    group.add_argument(
-        "--plot-of",
-        metavar="COLUMN",
-        help="predictor of the profile or the partial dependence",
-    )
-    group.add_argument(
-        "--report",
-        type=Path,
-        metavar="FILE",
-        help="write one page to hand on (.html): tables, pictures, notes, settings",
-    )
-    group.add_argument(
-        "--save", type=Path, metavar="FILE", help="keep the results for vs.load(FILE)"
-    )
-
-
-def _add_running(group: Any) -> None:
-    group.add_argument("--n-jobs", type=int, metavar="N", help="threads; -1 is all")
-    group.add_argument(
-        "--checkpoint",
-        type=Path,
-        metavar="DIR",
-        help="directory where learners are saved as they are grown; the same command "
-        "resumes from it after an interruption",
-    )
-    group.add_argument(
-        "--memory-limit", metavar="SIZE", help="most memory to use, such as 2GB"
-    )
+POSITIONAL = {
+    "formula": 'in quotes: "y ~ x1 + x2"; in "y ~ ." the dot is all others',
+    "data": "CSV or TSV file with a header row (also packed: .gz, .bz2, .xz, .zip), "
+    "Parquet file, folder of Parquet files, or - for standard input",
+}
+_SEVERAL = {"action": "append", "default": []}
+_FILES = {**_SEVERAL, "type": Path}
+_FILE = {"type": Path}
+_FLAG = {"action": "store_true"}
+# Options by group: flags and placeholder, with the help text and further arguments of
+# `add_argument`.
+OPTIONS: dict[str, dict[str, tuple[str | None, dict[str, Any]]]] = {
+    "the model": {
+        "--kernel": (None, {"default": "forest", "choices": list(KERNELS)}),
+        "--at FILE": ("rows to predict; a table as above", {}),
+        "--groups COLUMN": ("clusters, which are resampled whole", {}),
+        "--weights COLUMN": ("sampling weights of the rows", {}),
+        "--missing": (
+            "rows with missing values: drop them, stop, or hand them to the kernel",
+            {"default": "drop", "choices": ["drop", "raise", "pass"]},
+        ),
+        "--target": (
+            "what intervals cover: the expectation of the ensemble, or E[y|x]",
+            {"default": "mean", "choices": TARGETS},
+        ),
+        "--option NAME=VALUE": (
+            "of the kernel or design, such as max_features=3 or honest=true; "
+            "may be given several times",
+            _SEVERAL,
+        ),
+    },
+    "subsamples and standard errors": {
+        "--k": ("subsample size, or a fraction of the rows", {}),
+        "--B": ("number of base learners, auto or complete", {"default": "auto"}),
+        "--tol": (
+            "auto stops at this relative Monte Carlo error of the standard errors "
+            f"({TOL:g})",
+            {"type": float, "default": TOL},
+        ),
+        "--max-B B": ("auto stops there in any case", {"type": int, "default": MAX_B}),
+        "--no-replace,--without-replacement": (
+            "subsample without replacement: a U- instead of a V-statistic",
+            {"dest": "without_replacement", **_FLAG},
+        ),
+        "--design": (None, {"default": "auto", "choices": ["auto", *DESIGNS]}),
+        "--variance NAME": (
+            f"estimator: auto, corrected, {', '.join(ESTIMATORS)}",
+            {"default": "auto", "choices": ["auto", "corrected", *ESTIMATORS]},
+        ),
+        "--alpha": (
+            "intervals at 1 - alpha (0.05)",
+            {"type": float, "default": 0.05},
+        ),
+        "--obs-method": (
+            "how new observations at the rows of --at are bounded",
+            {"choices": METHODS},
+        ),
+        "--seed": ("repeats the same numbers", {"type": int}),
+    },
+    "how the tables are written": {
+        "--sep": (
+            "separator of fields: one character, tab or space; default: comma, "
+            "or tab in .tsv and .tab files",
+            {},
+        ),
+        "--encoding NAME": ("encoding of text, such as cp1252 or utf-16 (utf-8)", {}),
+        "--decimal SIGN": ("decimal sign: . or , (.)", {}),
+        "--thousands SIGN": ("sign between thousands (none)", {}),
+        "--na TEXT": (
+            "stands for a missing value, besides NA, nan and nothing; may be given "
+            "several times",
+            _SEVERAL,
+        ),
+    },
+    "output": {
+        "--full": ("show variance components and normality tests too", _FLAG),
+        "--out FILE": (
+            f"write the tables; the ending says how: {', '.join(WRITERS)}; may be "
+            "given several times",
+            _FILES,
+        ),
+        "--plot FILE": (
+            f"draw the effects ({', '.join(PICTURES)}); may be given several times",
+            _FILES,
+        ),
+        "--plot-kind KIND": (", ".join(PLOTS), {"choices": list(PLOTS)}),
+        "--plot-of COLUMN": (
+            "predictor of the profile or the partial dependence",
+            {},
+        ),
+        "--report FILE": (
+            "write one page to hand on (.html): tables, pictures, notes, settings",
+            _FILE,
+        ),
+        "--save FILE": ("keep the results for vs.load(FILE)", _FILE),
+    },
+    "running": {
+        "--n-jobs N": ("threads; -1 is all", {"type": int}),
+        "--checkpoint DIR": (
+            "directory where learners are saved as they are grown; the same command "
+            "resumes from it after an interruption",
+            _FILE,
+        ),
+        "--memory-limit SIZE": ("most memory to use, such as 2GB", {}),
+    },
+}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -266,7 +218,7 @@ def _write(
     for path in options.out:
         write_answer(path, results, tables, Show(options.alpha, options.full))
         print_note(f"table written to {path}")
-    for path in options.plot or ():
+    for path in options.plot:
         draw(path, results, options.plot_kind, options.plot_of)
         print_note(f"picture written to {path}")
     if options.report is not None:
@@ -280,28 +232,17 @@ def _write(
 def _fit(
     options: argparse.Namespace, data: DataLike, at: pd.DataFrame | None
 ) -> EnsembleResults:
-    coefficients = KERNELS[options.kernel].coefficients
+    given = vars(options)
     return fit(
         options.formula,
         data,
-        kernel=options.kernel,
         k=None if options.k is None else _size(options.k),
         B=options.B if options.B in ("auto", "complete") else _whole(options.B),
         replace=not options.without_replacement,
-        design=options.design,
-        variance=options.variance,
-        at=None if coefficients else at,
-        groups=options.groups,
-        weights=options.weights,
-        missing=options.missing,
-        target=options.target,
-        tol=options.tol,
-        max_B=options.max_B,
+        at=None if KERNELS[options.kernel].coefficients else at,
         rng=options.seed,
-        n_jobs=options.n_jobs,
-        checkpoint=options.checkpoint,
-        memory_limit=options.memory_limit,
         eval_env="restricted",
+        **{name: given[name] for name in UNCHANGED},
         **dict(map(_option, options.option)),
     )
 
@@ -318,27 +259,28 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError(f"--alpha must lie between 0 and 1; got {options.alpha:g}.")
     if options.n_jobs == 0:
         raise ValueError("--n-jobs must be a number of threads, or -1 for all; got 0.")
-    for text in options.option:
-        _check_option(_option(text)[0])
+    for name, _ in map(_option, options.option):
+        _check_option(name)
     if options.data == options.at == STDIN:
         raise ValueError("the data and --at cannot both come from standard input.")
     inputs = [
         Path(name) for name in (options.data, options.at) if name not in (None, STDIN)
     ]
-    for path in options.out:
-        check_output("--out", path, tuple(WRITERS), inputs)
-    for path in options.plot or ():
-        check_output("--plot", path, PICTURES, inputs)
-    if options.report is not None:
-        check_output("--report", options.report, (".html",), inputs)
-    if options.save is not None:
-        check_output("--save", options.save, (), inputs)
+    for flag, paths, endings in (
+        ("--out", options.out, tuple(WRITERS)),
+        ("--plot", options.plot, PICTURES),
+        ("--report", [options.report], (".html",)),
+        ("--save", [options.save], ()),
+    ):
+        for path in paths:
+            if path is not None:
+                check_output(flag, path, endings, inputs)
     _check_picture(options)
 
 
 def _check_picture(options: argparse.Namespace) -> None:
     about_one = options.plot_kind in ("profile", "partial dependence")
-    if options.plot is None and (options.plot_kind or options.plot_of):
+    if not options.plot and (options.plot_kind or options.plot_of):
         raise ValueError("--plot-kind and --plot-of need --plot, the file to draw to.")
     if about_one and options.plot_of is None:
         raise ValueError(f"--plot-kind {options.plot_kind!r} needs --plot-of COLUMN.")

@@ -17,14 +17,10 @@ from vstatkit.sources.recognition import PARQUET
 from vstatkit.sources.source import import_optional
 
 STDIN = "-"  # stands for standard input, as in other programs
-
-PARQUET_MARK = b"PAR1"
-ZIP_MARK = b"PK\x03\x04"
-
 # What unpacking raises.
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
-# First bytes of other kinds of files, and what reads them.
-_FOREIGN: tuple[tuple[bytes, str, str], ...] = (
+# First bytes of other kinds of files, what they are, and what reads them.
+_FOREIGN = (
     (b"\xd0\xcf\x11\xe0", "an Excel workbook", "pd.read_excel"),
     (b"<stata_dta>", "a Stata file", "pd.read_stata"),
     (b"$FL2", "an SPSS file", "pd.read_spss"),
@@ -34,14 +30,15 @@ _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
     (b"{", "JSON", "pd.read_json"),
     (b"[", "JSON", "pd.read_json"),
 )
-
-_WITHOUT_READER: tuple[tuple[bytes, str], ...] = (
-    (b"RDX", "data saved by R; in R, write.csv(data, 'data.csv') writes a table"),
-    (b"X\n\0", "data saved by R; in R, write.csv(data, 'data.csv') writes a table"),
+_SAVED_BY_R = "data saved by R; in R, write.csv(data, 'data.csv') writes a table"
+_WEB_PAGE = "a web page, perhaps one that asks for a login"
+_WITHOUT_READER = (
+    (b"RDX", _SAVED_BY_R),
+    (b"X\n\0", _SAVED_BY_R),
     (b"SQLite format 3", "a database; write the table of a query to a CSV file"),
     (b"%PDF", "a PDF document; it has to be a table as text"),
-    (b"<!doctype html", "a web page, perhaps one that asks for a login"),
-    (b"<html", "a web page, perhaps one that asks for a login"),
+    (b"<!doctype html", _WEB_PAGE),
+    (b"<html", _WEB_PAGE),
 )
 
 
@@ -52,11 +49,6 @@ class Content:
     name: str  # what messages call it
     data: bytes  # its bytes, unpacked
 
-    @property
-    def is_parquet(self) -> bool:
-        """Tell Parquet files by their mark, whatever their name."""
-        return self.data.startswith(PARQUET_MARK)
-
 
 def read_content(path: str) -> Content:
     """Read a file, or standard input where the path is `-`."""
@@ -64,8 +56,9 @@ def read_content(path: str) -> Content:
         name, packed = "standard input", sys.stdin.buffer.read()
     else:
         name, packed = path, _file_bytes(Path(path))
+    unpack = next((f for mark, f in _PACKED if packed.startswith(mark)), None)
     try:
-        data = _decompress(packed, name)
+        data = packed if unpack is None else unpack(packed, name)
     except _DAMAGED as error:
         raise DataError(
             f"{name} is packed, and cannot be unpacked: {error}. It may be cut off."
@@ -95,7 +88,7 @@ def _read_elsewhere(name: str, what: str, reader: str) -> str:
 
 def check_folder(path: Path) -> None:
     """Refuse folders without Parquet files."""
-    inside = sorted(one for one in path.rglob("*") if one.is_file())
+    inside = sorted(file for file in path.rglob("*") if file.is_file())
     if any(file.name.lower().endswith(PARQUET) for file in inside):
         return
     example = f", such as {inside[0]}" if inside else ""
@@ -121,22 +114,15 @@ def _suggest_file(path: Path) -> str:
     return f"; did you mean {same[0]}?" if same else "."
 
 
-def _decompress(data: bytes, name: str) -> bytes:
-    for mark, unpack in _PACKED:
-        if data.startswith(mark):
-            return unpack(data, name)
-    return data
-
-
 def _from_zip(data: bytes, name: str) -> bytes:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         files = [name for name in archive.namelist() if not name.endswith("/")]
-        if "[Content_Types].xml" in files:
-            raise DataError(_read_elsewhere(name, "an Excel workbook", "pd.read_excel"))
-        if "mimetype" in files:
-            raise DataError(
-                _read_elsewhere(name, "an OpenDocument file", "pd.read_excel")
-            )
+        for mark, what in (
+            ("[Content_Types].xml", "an Excel workbook"),
+            ("mimetype", "an OpenDocument file"),
+        ):
+            if mark in files:
+                raise DataError(_read_elsewhere(name, what, "pd.read_excel"))
         if len(files) != 1:
             raise DataError(
                 f"{name} is an archive of {len(files)} files; unpack it, and give one "
@@ -157,5 +143,5 @@ _PACKED: tuple[tuple[bytes, Callable[[bytes, str], bytes]], ...] = (
     (b"BZh", lambda data, name: bz2.decompress(data)),
     (b"\xfd7zXZ\x00", lambda data, name: lzma.decompress(data)),
     (b"\x28\xb5\x2f\xfd", _from_zstd),
-    (ZIP_MARK, _from_zip),
+    (b"PK\x03\x04", _from_zip),
 )

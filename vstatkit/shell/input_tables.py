@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import pandas as pd
 
@@ -46,15 +46,12 @@ SEPARATORS = {"tab": "\t", r"\t": "\t", "space": SPACES, " ": SPACES}
 class TextFormat:
     """How text files write a table."""
 
-    # Separator of fields; None for a tab in files that end in .tsv or .tab, and a comma
-    # in others
+    # Separator of fields; None for a tab in .tsv and .tab files, and a comma in others
     sep: str | None = None
-    encoding: str = "utf-8"  # encoding of the text
-    # decimal, thousands: Signs within numbers; `thousands` may be empty
-    decimal: str = "."
-    thousands: str = ""
-    # Texts that stand for missing values, besides the usual ones
-    missing: tuple[str, ...] = ()
+    encoding: str = "utf-8"
+    decimal: str = "."  # decimal sign
+    thousands: str = ""  # sign between thousands; may be empty
+    missing: tuple[str, ...] = ()  # missing values, besides the usual texts
 
     def separator_of(self, name: str) -> str:
         """Return the separator of the file with this name."""
@@ -146,7 +143,7 @@ def open_table(path: str, text_format: TextFormat) -> InputTable:
         if name.endswith(CSV + TSV) and place.stat().st_size > STREAMED_BYTES:
             return InputTable(_open_large(place, text_format))
     content = read_content(path)
-    if content.is_parquet:
+    if content.data.startswith(b"PAR1"):  # the mark of Parquet files
         import_optional("pyarrow", f"the Parquet file in {content.name}")
         return InputTable(pd.read_parquet(io.BytesIO(content.data)))
     return read_text(content, text_format)
@@ -161,24 +158,30 @@ def read_text(content: Content, text_format: TextFormat) -> InputTable:
     header = _read_header(open_text(), sep, name)
     spaced = any(column != column.lstrip() for column in header)
     marked = text_format.decimal != "." or text_format.thousands
-    frame = _read_frame(
-        text,
-        name,
-        sep=sep,
-        dtype=str if marked else None,
-        na_values=list(text_format.missing),
-        low_memory=False,  # one type for all of a column
-        skipinitialspace=spaced,
-    )
+    try:
+        frame = pd.read_csv(
+            io.StringIO(text),
+            sep=sep,
+            dtype=str if marked else None,
+            na_values=list(text_format.missing),
+            low_memory=False,  # one type for all of a column
+            skipinitialspace=spaced,
+        )
+    except ValueError as error:  # pandas' own errors are ValueErrors
+        message = str(error).replace("Error tokenizing data. C error: ", "").strip()
+        raise DataError(
+            f"{name} cannot be read as CSV: {message}. Is --sep {_show(sep)} right?"
+        ) from None
     if not len(frame):
         raise DataError(f"{name} has a header row and no rows of data.")
     first_rows = islice(read_records(open_text(), sep, spaced=spaced), 2)
     widths = [len(fields) for _, fields in first_rows]
     # R's write.table has no name above the names of rows.
     labelled = sep in (SPACES, "\t") and widths[1] == widths[0] + 1
-    error = find_line_error(name, open_text, sep, len(header) + labelled, spaced=spaced)
-    if error is not None:
-        raise error
+    n_fields = len(header) + labelled
+    line_error = find_line_error(name, open_text, sep, n_fields, spaced=spaced)
+    if line_error is not None:
+        raise line_error
     if spaced:
         frame = frame.rename(columns=str.strip)
     if marked:
@@ -203,17 +206,6 @@ def _decode(content: Content, encoding: str) -> str:
             "--encoding utf-16-le or utf-16-be if it is UTF-16 without a mark."
         )
     return text if "\n" in text else text.replace("\r", "\n")
-
-
-def _read_frame(text: str, name: str, sep: str, **options: Any) -> pd.DataFrame:
-    try:
-        frame: pd.DataFrame = pd.read_csv(io.StringIO(text), sep=sep, **options)
-    except ValueError as error:  # pandas' own errors are ValueErrors
-        message = str(error).replace("Error tokenizing data. C error: ", "").strip()
-        raise DataError(
-            f"{name} cannot be read as CSV: {message}. Is --sep {_show(sep)} right?"
-        ) from None
-    return frame
 
 
 def _show(sep: str) -> str:
@@ -318,18 +310,8 @@ def read_query_points(
 ) -> QueryPoints:
     """Read query points, which are few.
 
-    Parameters
-    ----------
-    path : str
-        A table as `open_table` reads it.
-    text_format : TextFormat
-        How it is written, if it is text.
-    data : DataFrame, path or CsvSource
-        Training data: columns of numbers must be numbers in the query points too.
-    predictors : sequence of str
-        Columns that the formula uses.
-    keep_missing : bool
-        Whether missing values are handed to the kernel.
+    Predictors that are numbers in the training data must be numbers in the query points
+    too. `keep_missing` passes missing values to the kernel.
     """
     table = open_table(path, text_format)
     frame = table.data

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,16 +47,8 @@ def check_output(
 ) -> None:
     """Refuse a path that could not be written once the work is done.
 
-    Parameters
-    ----------
-    option : str
-        What asks for it, for messages.
-    path : Path
-        Where something is to be written.
-    endings : sequence of str
-        How the name may end; none where any will do.
-    inputs : sequence of Path
-        Files that are read, and must not be overwritten.
+    `endings` are those that the name may have, any if there is none, and `inputs` the
+    files that are read, which must not be overwritten.
     """
     if endings and path.suffix.lower() not in endings:
         raise ValueError(
@@ -87,18 +79,11 @@ def tables_of(
     if effects is not None:
         tables["effects"] = effects.reset_index()
     if predictions is not None:
-        tables["predictions"] = _flat(predictions)
+        # The point becomes a column, and so does the class if there are several.
+        index = predictions.index
+        names = ["point" if name is None else str(name) for name in index.names]
+        tables["predictions"] = predictions.rename_axis(index=names).reset_index()
     return tables
-
-
-def _flat(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Make columns of the index: the point, and the class where there are several."""
-    named = predictions.rename_axis(
-        index=[
-            "point" if name is None else str(name) for name in predictions.index.names
-        ]
-    )
-    return named.reset_index()
 
 
 def as_csv(results: EnsembleResults, tables: Tables, show: Show) -> str:
@@ -117,20 +102,16 @@ def as_csv(results: EnsembleResults, tables: Tables, show: Show) -> str:
 
 def as_json(results: EnsembleResults, tables: Tables, show: Show) -> str:
     """Write the tables as lists of records, and what there is to say of the fit."""
-    whole = {"fit": results.glance(), **tables}
-    records = {
+    records: dict[str, Any] = {
         name: [
             {str(key): _plain_value(value) for key, value in row.items()}
             for row in table.to_dict(orient="records")
         ]
-        for name, table in whole.items()
+        for name, table in {"fit": results.glance(), **tables}.items()
     }
-    said = {
-        "formula": results.info.formula,
-        "alpha": show.alpha,
-        **records.pop("fit")[0],
-    }
-    return f"{json.dumps({'fit': said, **records}, indent=1, ensure_ascii=False)}\n"
+    settings = {"formula": results.info.formula, "alpha": show.alpha}
+    records["fit"] = settings | records["fit"][0]
+    return f"{json.dumps(records, indent=1, ensure_ascii=False)}\n"
 
 
 def _plain_value(value: Any) -> Any:
@@ -145,32 +126,29 @@ def _plain_value(value: Any) -> Any:
 def as_markdown(results: EnsembleResults, tables: Tables, show: Show) -> str:
     """Write the tables in Markdown, the notes below."""
     parts = [f"# {results.info.title}\n\n`{results.info.formula}`\n"]
-    parts.append(_markdown_table(results.glance().T.reset_index(), ["", ""]))
+    glance = results.glance().T.reset_index()
+    parts.append(_markdown_table(["", ""], glance.itertuples(index=False)))
     for name, table in tables.items():
-        parts.append(f"## {name.capitalize()}\n")
-        parts.append(_markdown_table(table, list(map(str, table.columns))))
-    if show.full:
-        more = [components_section(results), normality_section(results)]
-        parts += [_markdown_section(part) for part in more if part is not None]
-    _, _, notes = str(results.summary(show.alpha, full=show.full)).partition(
-        "\nNotes:\n"
-    )
+        rows = _markdown_table(map(str, table.columns), table.itertuples(index=False))
+        parts += [f"## {name.capitalize()}\n", rows]
+    for section in _more_sections(results) if show.full else ():
+        cells = zip(section.stubs, section.cells, strict=True)
+        texts = ([stub, *row] for stub, row in cells)
+        rows = _markdown_table(["", *section.headers], texts)
+        parts += [f"## {section.name}\n", rows]
+    notes = str(results.summary(show.alpha, full=show.full)).partition("\nNotes:\n")[2]
     return "\n".join([*parts, f"```text\n{notes}\n```\n"])
 
 
-def _markdown_section(section: Section) -> str:
-    """Write a table of the full summary, which has a heading and cells of text."""
-    rows = zip(section.stubs, section.cells, strict=True)
-    table = pd.DataFrame([[stub, *cells] for stub, cells in rows])
-    return f"## {section.name}\n\n{_markdown_table(table, ['', *section.headers])}"
+def _more_sections(results: EnsembleResults) -> list[Section]:
+    sections = [components_section(results), normality_section(results)]
+    return [section for section in sections if section is not None]
 
 
-def _markdown_table(table: pd.DataFrame, header: list[str]) -> str:
-    lines = [header, ["---"] * len(header)]
-    lines += [
-        [_format_value(one).replace("|", r"\|") for one in row]
-        for row in table.itertuples(index=False)
-    ]
+def _markdown_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    names = list(header)
+    lines = [names, ["---"] * len(names)]
+    lines += [[_format_value(value).replace("|", r"\|") for value in x] for x in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -197,10 +175,7 @@ def _with_predictions(
     summary: EnsembleSummary = results.summary(show.alpha, full=show.full)
     if "predictions" in tables:
         frame = tables["predictions"]
-        rows = [
-            [_format_value(value) for value in row]
-            for row in frame.itertuples(index=False)
-        ]
+        rows = [list(map(_format_value, row)) for row in frame.itertuples(index=False)]
         summary.tables.append(SimpleTable(rows, list(map(str, frame.columns))))
     return summary
 

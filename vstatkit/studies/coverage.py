@@ -21,14 +21,13 @@ from vstatkit.sampling.registry import design_options as known_options
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.studies.coverage_metrics import interval_frame
 from vstatkit.studies.experiment import (
-    Record,
     check_iterations,
     one_thread,
     run_experiment,
 )
 from vstatkit.studies.methods import Interval, Intervals, Method
 from vstatkit.studies.simulation import DROPPED, Arm, FirstData, Generator, Simulation
-from vstatkit.validation import check_alpha, split_options
+from vstatkit.validation import check_alpha, is_whole, split_options
 from vstatkit.variance.registry import resolve_for_design
 
 LEARNERS = 1000  # default number of learners
@@ -160,7 +159,14 @@ def coverage(
         n_jobs=n_jobs,
         progress=progress,
     )
-    _warn_of_dropped(record)
+    dropped = record[DROPPED]
+    if dropped.any():
+        warnings.warn(
+            f"{int(dropped.sum()):,} rows with missing values dropped, from "
+            f"{np.count_nonzero(dropped)} of {len(dropped)} data sets.",
+            VstatkitWarning,
+            stacklevel=2,
+        )
     frame = interval_frame(record, arm, first.points)
     frame.insert(list(frame.columns).index("point") + 1, "response", first.response)
     return frame.drop(columns=["ratio_spread", "iterations"])
@@ -173,22 +179,18 @@ def _check_level(alpha: Any) -> None:
 
 
 def _default_size(options: Mapping[str, Any]) -> int:
-    """Return `n_out` times `n_in` if both are given; the design checks them later."""
+    """Return `n_out` times `n_in` if `n_out` is given; the design checks them later."""
     pins, within = options.get("n_out"), options.get("n_in", TwoLevelDesign.n_in)
-    if _is_whole(pins) and _is_whole(within) and pins * within > 1:
+    if is_whole(pins) and is_whole(within) and pins * within > 1:
         return int(pins * within)
     return LEARNERS
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _learner_numbers(B: Any) -> tuple[int, ...]:
     """Return the numbers of learners as a tuple; they must increase."""
     several = isinstance(B, Sequence | np.ndarray) and not isinstance(B, str)
     sizes = list(B) if several else [B]
-    if not all(map(_is_whole, sizes)):
+    if not all(map(is_whole, sizes)):
         raise TypeError(
             "`B` must be a number of learners, or an increasing sequence of such "
             f"numbers; got {B!r}."
@@ -228,14 +230,3 @@ def _resolve_estimators(names: list[str], first: FirstData) -> list[str]:
             )
         aliases[method] = name
     return list(aliases)
-
-
-def _warn_of_dropped(record: Record) -> None:
-    dropped = record[DROPPED]
-    if dropped.any():
-        warnings.warn(
-            f"{int(dropped.sum()):,} rows with missing values dropped, from "
-            f"{np.count_nonzero(dropped)} of {len(dropped)} data sets.",
-            VstatkitWarning,
-            stacklevel=3,
-        )

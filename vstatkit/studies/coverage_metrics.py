@@ -1,6 +1,6 @@
 """Performance of methods over data sets: variance ratio, coverage, and their errors."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -13,6 +13,7 @@ from vstatkit.studies.experiment import Record
 from vstatkit.studies.methods import Intervals
 from vstatkit.studies.simulation import Arm
 
+BOUNDS = 0.95  # level of the Monte Carlo bounds
 LEVEL = 0.99  # level of the bounds for differences from the printed numbers
 PRINTED_ITERATIONS = 500  # iterations behind each number in the paper's Table 2
 # Fewest iterations for which the normality statistic is computed.
@@ -21,13 +22,10 @@ NORMALITY_ITERATIONS = 20
 
 @dataclass(frozen=True)
 class Ratio:
-    """Mean estimated variance over the true variance.
-
-    The standard error of `value` is `spread / sqrt(iterations)`.
-    """
+    """Mean estimated variance over the true variance."""
 
     value: Floats
-    spread: Floats
+    spread: Floats  # standard error of `value`, times the root of `iterations`
     iterations: int
 
     def half_width(self, level: float, others: int | None = None) -> Floats:
@@ -36,7 +34,7 @@ class Ratio:
         With `others`, the number of iterations of a second study, bound the
         difference of the two studies.
         """
-        share = 1 / self.iterations + (0 if others is None else 1 / others)
+        share = 1 / self.iterations + (1 / others if others else 0)
         return np.asarray(normal_quantile(level) * self.spread * np.sqrt(share))
 
 
@@ -103,9 +101,6 @@ def normality_statistic(mean: Floats) -> Floats:
     return normality_tests(mean)["omnibus"].to_numpy(dtype=np.float64)
 
 
-BOUNDS = 0.95  # level of the Monte Carlo bounds
-
-
 def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
     """Tabulate an arm whose measure is `Intervals`, one row per method, B and point.
 
@@ -119,40 +114,34 @@ def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
     # Equal numbers do not vary, but their computed mean may be off by rounding.
     varying = np.where(np.ptp(mean, axis=0) == 0, 0.0, mean)
     inside = covers_mean(varying, half)
-    ratio = _finite_ratio(varying, variance)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the variance may be zero
+        ratio = variance_ratio(np.broadcast_to(varying, variance.shape), variance)
+    value = np.where(np.isinf(ratio.value), np.nan, ratio.value)
     error = ratio.half_width(BOUNDS)
     bounds = binomial_interval(inside.sum(axis=0), len(mean), BOUNDS)
     rows = []
-    cells = product(enumerate(arm.measure.methods), enumerate(arm.sizes))
-    for (j, method), (i, size) in cells:
-        for q, point in enumerate(points):
-            at = (i, j, q)
-            rows.append(
-                {
-                    "method": method.label,
-                    "B": size,
-                    "point": point,
-                    "mean": mean[:, i, 0, q].mean(),
-                    "true_variance": float(true_variance(varying[:, i, 0, q])),
-                    "mean_variance": variance[:, i, j, q].mean(),
-                    "ratio": ratio.value[at],
-                    "ratio_lower": ratio.value[at] - error[at],
-                    "ratio_upper": ratio.value[at] + error[at],
-                    "coverage": inside[:, i, j, q].mean(),
-                    "coverage_lower": bounds[0][at],
-                    "coverage_upper": bounds[1][at],
-                    "ratio_spread": ratio.spread[at],
-                    "iterations": len(mean),
-                }
-            )
+    cells = map(enumerate, (arm.measure.methods, arm.sizes, points))
+    for (j, method), (i, size), (q, point) in product(*cells):
+        at = (i, j, q)
+        rows.append(
+            {
+                "method": method.label,
+                "B": size,
+                "point": point,
+                "mean": mean[:, i, 0, q].mean(),
+                "true_variance": float(true_variance(varying[:, i, 0, q])),
+                "mean_variance": variance[:, i, j, q].mean(),
+                "ratio": value[at],
+                "ratio_lower": value[at] - error[at],
+                "ratio_upper": value[at] + error[at],
+                "coverage": inside[:, i, j, q].mean(),
+                "coverage_lower": bounds[0][at],
+                "coverage_upper": bounds[1][at],
+                "ratio_spread": ratio.spread[at],
+                "iterations": len(mean),
+            }
+        )
     return pd.DataFrame(rows)
-
-
-def _finite_ratio(mean: Floats, variance: Floats) -> Ratio:
-    """Divide estimated by true variances; NaN if the true variance is zero."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = variance_ratio(np.broadcast_to(mean, variance.shape), variance)
-    return replace(ratio, value=np.where(np.isinf(ratio.value), np.nan, ratio.value))
 
 
 def ratio_of(frame: pd.DataFrame) -> Ratio:

@@ -2,13 +2,12 @@
 
 import sys
 import time
-import zipfile
 import zlib
-from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -21,6 +20,7 @@ from vstatkit.storage.checkpoint_directory import (
     settle_settings,
     write_file,
 )
+from vstatkit.validation import is_whole
 from vstatkit.workers import in_parallel
 
 # Arrays of one iteration; in results, iterations are the first axis.
@@ -28,7 +28,11 @@ Record: TypeAlias = dict[str, Floats]
 
 
 class Experiment(Protocol):
-    """Independent iterations of one simulation."""
+    """Independent iterations of one simulation.
+
+    An experiment with functions that their names do not identify also has a method
+    `fingerprint(seed)`, which hashes their values under the keys of `FINGERPRINTS`.
+    """
 
     @property
     def name(self) -> str:
@@ -41,19 +45,15 @@ class Experiment(Protocol):
         """Run one iteration; a pure function of its arguments."""
 
 
-@runtime_checkable
-class HasFingerprint(Protocol):
-    """An experiment with functions that their names do not identify."""
-
-    def fingerprint(self, seed: int) -> dict[str, str]:
-        """Hash the values of the functions, under the keys of `FINGERPRINTS`."""
-
-
 # Description of each fingerprint; each one depends on those before it.
 FINGERPRINTS = {
     "drawn": "the data that the generator draws",
     "values": "the kernel's values",
 }
+FINGERPRINT_NOTE = (
+    " (a function that draws random numbers other than from its stream cannot be "
+    "resumed either)"
+)
 
 
 class Draw(IntEnum):
@@ -81,15 +81,19 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
+def check_iterations(iterations: Any) -> int:
+    """Return the number of iterations as an int; raise unless it is at least 2."""
+    _check_whole("iterations", iterations)
+    if iterations < 2:
+        raise ValueError(
+            f"`iterations` must be at least 2, to estimate variances; got {iterations}."
+        )
+    return int(iterations)
+
+
 def _check_whole(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if not is_whole(value):
         raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
-
-
-NOTE = (
-    " (a function that draws random numbers other than from its stream cannot be "
-    "resumed either)"
-)
 
 
 class Checkpoints:
@@ -100,14 +104,12 @@ class Checkpoints:
 
     def __init__(self, directory: Path, experiment: Experiment, seed: int) -> None:
         self._directory = directory
-        settings = {
-            "experiment": experiment.name,
-            "seed": seed,
-            **experiment.settings(),
-        }
-        if isinstance(experiment, HasFingerprint):
-            settings |= experiment.fingerprint(seed)
-        settle_settings(directory, settings, hashed=FINGERPRINTS, note=NOTE)
+        settings = {"experiment": experiment.name, "seed": seed}
+        settings |= experiment.settings()
+        fingerprint = getattr(experiment, "fingerprint", None)
+        if fingerprint is not None:
+            settings |= fingerprint(seed)
+        settle_settings(directory, settings, hashed=FINGERPRINTS, note=FINGERPRINT_NOTE)
 
     def load(self) -> dict[int, Record]:
         """Read all finished iterations."""
@@ -123,14 +125,13 @@ class Checkpoints:
         if not records:
             return
         iterations = sorted(records)
-        stacked: dict[str, Any] = {"iteration": np.array(iterations)}
-        stacked |= stack([records[iteration] for iteration in iterations])
+        stacked: Any = stack([records[iteration] for iteration in iterations])
         path = self._directory / f"{iterations[0]:06d}-{len(iterations)}.npz"
-        write_file(path, lambda file: np.savez(file, **stacked))
+        write_file(path, lambda file: np.savez(file, iteration=iterations, **stacked))
 
 
 def _read_arrays(path: Path) -> Record:
-    broken = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
+    broken = (ValueError, EOFError, KeyError, BadZipFile, zlib.error)
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             stacked = {name: file[name] for name in file.files}
@@ -165,82 +166,46 @@ def run_experiment(
     """Run the iterations that are not finished yet, and return all of them.
 
     The numbers depend on the seed, the experiment and the iteration only: not on
-    `n_jobs`, the order, or interruptions.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment.
-    iterations : int
-        Number of iterations.
-    seed : int
-        Seed of the study.
-    directory : Path, optional
-        Directory for checkpoints, used by one process at a time; none by default.
-    n_jobs : int, optional
-        Number of workers, as in joblib.
-    progress : bool, optional
-        Show progress with the time remaining; by default on a terminal.
-
-    Returns
-    -------
-    dict of ndarray
-        Arrays with iterations as their first axis.
+    `n_jobs`, the order, or interruptions. Checkpoints go into `directory`, which one
+    process uses at a time. Iterations are the first axis of the returned arrays.
     """
     iterations, seed = check_iterations(iterations), check_seed(seed)
-    if directory is None:
-        return _run(experiment, iterations, seed, n_jobs=n_jobs, progress=progress)
-    with lock_directory(directory):
-        with one_thread():
-            checkpoints = Checkpoints(directory, experiment, seed)
-        return _run(
-            experiment, iterations, seed, checkpoints, n_jobs=n_jobs, progress=progress
+    lock = nullcontext() if directory is None else lock_directory(directory)
+    with lock, one_thread():
+        checkpoints = (
+            None if directory is None else Checkpoints(directory, experiment, seed)
         )
-
-
-def _run(
-    experiment: Experiment,
-    iterations: int,
-    seed: int,
-    checkpoints: Checkpoints | None = None,
-    *,
-    n_jobs: int | None,
-    progress: bool | None,
-) -> Record:
-    records = {} if checkpoints is None else checkpoints.load()
-    missing = [number for number in range(iterations) if number not in records]
-    fresh: dict[int, Record] = {}
-    saved = time.monotonic()
-    bar = tqdm(
-        desc=experiment.name,
-        total=iterations,
-        initial=iterations - len(missing),
-        unit="it",
-        disable=None if progress is None else not progress,
-        mininterval=0.5 if sys.stderr.isatty() else 20,
-    )
-    try:
-        with bar, closing(_run_missing(experiment, missing, seed, n_jobs)) as finished:
-            for iteration, record in finished:
-                records[iteration] = fresh[iteration] = record
-                bar.update()
-                if checkpoints is not None and time.monotonic() - saved > SAVE_SECONDS:
-                    checkpoints.save(fresh)
-                    fresh, saved = {}, time.monotonic()
-    finally:
-        if checkpoints is not None:
-            checkpoints.save(fresh)
+        records = checkpoints.load() if checkpoints else {}
+        missing = [number for number in range(iterations) if number not in records]
+        fresh: dict[int, Record] = {}
+        saved = time.monotonic()
+        bar = tqdm(
+            desc=experiment.name,
+            total=iterations,
+            initial=iterations - len(missing),
+            unit="it",
+            disable=None if progress is None else not progress,
+            mininterval=0.5 if sys.stderr.isatty() else 20,
+        )
+        finished = in_parallel(
+            _run_iteration,
+            ((number,) for number in missing),
+            n_jobs=n_jobs,
+            ordered=False,
+            shared=(experiment, seed),
+        )
+        try:
+            with bar, closing(finished):
+                for iteration, record in finished:
+                    records[iteration] = fresh[iteration] = record
+                    bar.update()
+                    if checkpoints and time.monotonic() - saved > SAVE_SECONDS:
+                        checkpoints.save(fresh)
+                        fresh, saved = {}, time.monotonic()
+        finally:
+            if checkpoints:
+                checkpoints.save(fresh)
     return stack([records[iteration] for iteration in range(iterations)])
-
-
-def check_iterations(iterations: Any) -> int:
-    """Return the number of iterations as an int; raise unless it is at least 2."""
-    _check_whole("iterations", iterations)
-    if iterations < 2:
-        raise ValueError(
-            f"`iterations` must be at least 2, to estimate variances; got {iterations}."
-        )
-    return int(iterations)
 
 
 def one_thread() -> threadpool_limits:
@@ -248,20 +213,8 @@ def one_thread() -> threadpool_limits:
     return threadpool_limits(limits=1, user_api="blas")
 
 
-def _run_missing(
-    experiment: Experiment, missing: list[int], seed: int, n_jobs: int | None
-) -> Generator[tuple[int, Record], None, None]:
-    """Yield iterations as they finish."""
-    with one_thread():
-        yield from in_parallel(
-            _run_one,
-            ((iteration,) for iteration in missing),
-            n_jobs=n_jobs,
-            ordered=False,
-            shared=(experiment, seed),
-        )
-
-
-def _run_one(experiment: Experiment, seed: int, iteration: int) -> tuple[int, Record]:
+def _run_iteration(
+    experiment: Experiment, seed: int, iteration: int
+) -> tuple[int, Record]:
     with one_thread():  # in other processes, too
         return iteration, experiment.run(seed, iteration)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 # Data sets; with the paper's 100, the true variance is known to 14 % only.
 BIAS_ITERATIONS = 300
-
 NOBS = 500
 SUBSAMPLES = (100, 250, 400)
 SIZES = (100, 1000, 10000)
@@ -46,27 +46,26 @@ METHODS = {
     "V": ("bm", "ij", "corrected_v"),
     "U": ("bm", "ij", "corrected_ij", "corrected_v", "corrected_u"),
 }
-LABELS = {
-    "im": "IM",
-    "bm": "BM",
-    "ij": "IJ",
-    "corrected_v": "corrected-V",
-    "corrected_ij": "corrected-IJ",
-    "corrected_u": "corrected-U",
-}
-FILL = {
-    "im": COLOURS["purple"],
-    "bm": COLOURS["sky"],
-    "ij": COLOURS["yellow"],
-    "corrected_v": COLOURS["blue"],
-    "corrected_ij": COLOURS["blue"],
-    "corrected_u": COLOURS["blue"],
+RAW = ("im", "bm", "ij")  # methods without a correction
+# Label and colour of the methods.
+STYLES = {
+    "im": ("IM", COLOURS["purple"]),
+    "bm": ("BM", COLOURS["sky"]),
+    "ij": ("IJ", COLOURS["yellow"]),
+    "corrected_v": ("corrected-V", COLOURS["blue"]),
+    "corrected_ij": ("corrected-IJ", COLOURS["blue"]),
+    "corrected_u": ("corrected-U", COLOURS["blue"]),
 }
 SAMPLING = {
     "V": "with replacement (V-statistics)",
     "U": "without replacement (U-statistics)",
 }
-VARIANCE = "Estimated variance"
+# Labels of the axis, by what is drawn.
+AXES = {
+    "variance": "Estimated variance",
+    "zeta_1": r"$\hat\zeta_{1,k}$",
+    "zeta_k": r"$\hat\zeta_{k,k}$",
+}
 # Figures of one correction next to BM and IJ: sampling, method, caption.
 PANELS = {
     "corrected-v": ("V", "corrected_v", "Corrected-V on V-statistics"),
@@ -97,23 +96,14 @@ def bias_simulation(scale: Scale = FULL) -> Simulation:
     """Build the simulation: trees that split on `x`, evaluated at x = 10."""
     arms: list[Arm] = []
     sizes = scale.sizes(SIZES)
-    for letter, replace in STATISTICS.items():
-        for k in SUBSAMPLES:
-            size, label = k // scale.units, _arm_label(letter, k)
-            measure = Components(METHODS[letter])
-            arms.append(Arm(label, size, sizes, measure, replace))
-            arms += [
-                Arm(
-                    f"{label}/IM/{B}",
-                    size,
-                    (learners,),
-                    Components(("im",)),
-                    replace,
-                    "two-level",
-                    {"n_in": max(2, N_IN[B] // scale.learners)},
-                )
-                for B, learners in zip(SIZES, sizes, strict=True)
-            ]
+    for (letter, replace), k in product(STATISTICS.items(), SUBSAMPLES):
+        size, label = k // scale.units, _arm_label(letter, k)
+        arms.append(Arm(label, size, sizes, Components(METHODS[letter]), replace))
+        for B, learners in zip(SIZES, sizes, strict=True):
+            options = {"n_in": max(2, N_IN[B] // scale.learners)}
+            measure, im = Components(("im",)), f"{label}/IM/{B}"
+            arm = Arm(im, size, (learners,), measure, replace, "two-level", options)
+            arms.append(arm)
     return _line_simulation("bias", NOBS, scale, arms)
 
 
@@ -125,48 +115,32 @@ def run_bias(plan: Plan) -> Findings:
 
 @dataclass(frozen=True)
 class Cell:
-    """Estimates of one method for one sampling, k and B.
-
-    `variance`, `zeta_1` and `zeta_k` are the estimated variance of an ensemble of 1000
-    learners and its components, and `mean` its estimates, for every data set.
-    """
+    """Estimates of one method for one sampling, k and B, for every data set."""
 
     statistic: str
     method: str
     k: int
     B: int
-    variance: Floats
+    variance: Floats  # estimated variance of an ensemble of 1000 learners
     zeta_1: Floats
     zeta_k: Floats
-    mean: Floats
-
-    @property
-    def truth(self) -> float:
-        """Variance of the estimates over data sets."""
-        return float(true_variance(self.mean))
+    mean: Floats  # estimates of the ensemble
 
 
 def split_cells(record: Record, study: Simulation) -> list[Cell]:
     """Split the record, arrays of iterations, sizes, methods and points, into cells."""
     learners = study.arms[0].sizes[REFERENCE]
     cells: list[Cell] = []
-    for letter in STATISTICS:
-        for k in SUBSAMPLES:
-            label = _arm_label(letter, k)
-            mean = record[f"{label}/mean"][:, REFERENCE, 0]
-            for i, B in enumerate(SIZES):
-                places = [("im", f"{label}/IM/{B}", 0, 0)]
-                places += [
-                    (method, label, i, j) for j, method in enumerate(METHODS[letter])
-                ]
-                for method, arm, size, place in places:
-                    zeta_k = record[f"{arm}/zeta_k"][:, size, 0]
-                    sampling = record[f"{arm}/sampling"][:, size, place, 0]
-                    zeta_1 = record[f"{arm}/zeta_1"][:, size, place, 0]
-                    variance = sampling + zeta_k / learners
-                    cells.append(
-                        Cell(letter, method, k, B, variance, zeta_1, zeta_k, mean)
-                    )
+    for letter, k, (i, B) in product(STATISTICS, SUBSAMPLES, enumerate(SIZES)):
+        label = _arm_label(letter, k)
+        mean = record[f"{label}/mean"][:, REFERENCE, 0]
+        places = [("im", f"{label}/IM/{B}", 0, 0)]
+        places += [(method, label, i, j) for j, method in enumerate(METHODS[letter])]
+        for method, arm, size, place in places:
+            zeta_k = record[f"{arm}/zeta_k"][:, size, 0]
+            zeta_1 = record[f"{arm}/zeta_1"][:, size, place, 0]
+            variance = record[f"{arm}/sampling"][:, size, place, 0] + zeta_k / learners
+            cells.append(Cell(letter, method, k, B, variance, zeta_1, zeta_k, mean))
     return cells
 
 
@@ -181,8 +155,8 @@ def summarise_cells(cells: Sequence[Cell]) -> pd.DataFrame:
                 "statistic": cell.statistic,
                 "k": cell.k,
                 "B": cell.B,
-                "method": LABELS[cell.method],
-                "true_variance": cell.truth,
+                "method": STYLES[cell.method][0],
+                "true_variance": float(true_variance(cell.mean)),
                 "mean": cell.variance.mean(),
                 "lower_quartile": quartiles[0],
                 "median": quartiles[1],
@@ -199,61 +173,51 @@ def summarise_cells(cells: Sequence[Cell]) -> pd.DataFrame:
 
 AGREE = 0.05  # relative difference up to which BM and IJ agree
 # Claims of the paper: sampling, method, where the ratio lies, and their k and B.
-CLAIMS = (
-    ("IJ overestimates at B = 100, V", "V", "IJ", "above", SUBSAMPLES, (100,)),
-    (
-        "IJ underestimates at B = 10000, U, k = 250 and 400",
+CLAIMS = {
+    "IJ overestimates at B = 100, V": ("V", "IJ", "above", SUBSAMPLES, (100,)),
+    "IJ underestimates at B = 10000, U, k = 250 and 400": (
         *("U", "IJ", "below", (250, 400), (10000,)),
     ),
-    ("corrected-V is accurate, V", "V", "corrected-V", "one", SUBSAMPLES, SIZES),
-    (
-        "corrected-IJ overestimates at B = 100, U",
+    "corrected-V is accurate, V": ("V", "corrected-V", "one", SUBSAMPLES, SIZES),
+    "corrected-IJ overestimates at B = 100, U": (
         *("U", "corrected-IJ", "above", SUBSAMPLES, (100,)),
     ),
-    ("corrected-V over-corrects, U", "U", "corrected-V", "below", SUBSAMPLES, SIZES),
-    ("corrected-U is accurate, U", "U", "corrected-U", "one", SUBSAMPLES, SIZES),
-)
+    "corrected-V over-corrects, U": ("U", "corrected-V", "below", SUBSAMPLES, SIZES),
+    "corrected-U is accurate, U": ("U", "corrected-U", "one", SUBSAMPLES, SIZES),
+}
 
 
 def check_claims(table: pd.DataFrame) -> pd.DataFrame:
     """Count the cells of `summarise_cells` in which each claim of the paper holds."""
-    tests = _compare_estimators(table)
-    for text, letter, method, verdict, subsamples, sizes in CLAIMS:
-        rows = table[
-            (table["statistic"] == letter)
-            & (table["method"] == method)
-            & table["k"].isin(subsamples)
-            & table["B"].isin(sizes)
-        ]
-        distance: Floats = rows["ratio"].to_numpy(dtype=np.float64) - 1
-        bound: Floats = rows["ratio_bound"].to_numpy(dtype=np.float64)
-        tests[text] = {
-            "above": distance > bound,
-            "below": distance < -bound,
-            "one": np.abs(distance) <= bound,
-        }[verdict]
-    return pd.DataFrame(
-        [
-            {"claim": text, "holds": int(holds.sum()), "cells": holds.size}
-            for text, holds in tests.items()
-        ]
-    )
-
-
-def _compare_estimators(table: pd.DataFrame) -> dict[str, Bools]:
-    """Test claims that compare estimators, or numbers of trees."""
     im, bm, ij = (
         table[table["method"] == method]
         .pivot_table(index=["statistic", "k"], columns="B", values="ratio")
         .to_numpy(dtype=np.float64)
         for method in ("IM", "BM", "IJ")
     )
-    agree = np.abs(bm / ij - 1)[:, 1:] <= AGREE
-    return {
+    tests: dict[str, Bools] = {
         "IM exceeds BM": im > bm,
-        f"BM and IJ agree within {AGREE:.0%}, B = 1000 and 10000": agree,
+        f"BM and IJ agree within {AGREE:.0%}, B = 1000 and 10000": (
+            np.abs(bm / ij - 1)[:, 1:] <= AGREE
+        ),
         "IJ falls as B grows": np.diff(ij, axis=1) < 0,
     }
+    distance, bound = table["ratio"] - 1, table["ratio_bound"]
+    verdicts = {
+        "above": distance > bound,
+        "below": distance < -bound,
+        "one": distance.abs() <= bound,
+    }
+    for claim, (letter, method, verdict, subsamples, sizes) in CLAIMS.items():
+        rows = (table["statistic"] == letter) & (table["method"] == method)
+        rows &= table["k"].isin(subsamples) & table["B"].isin(sizes)
+        tests[claim] = verdicts[verdict][rows].to_numpy()
+    return pd.DataFrame(
+        [
+            {"claim": claim, "holds": int(holds.sum()), "cells": holds.size}
+            for claim, holds in tests.items()
+        ]
+    )
 
 
 def report_bias(findings: Findings) -> Report:
@@ -261,24 +225,18 @@ def report_bias(findings: Findings) -> Report:
     cells = split_cells(*findings)
     table = summarise_cells(cells)
     claims = check_claims(table)
-    pictures: dict[str, Figure] = {}
-    captions: dict[str, str] = {}
-    for k in SUBSAMPLES:
-        pictures[f"bias-k{k}"] = draw_samplings(cells, k, "variance")
-        captions[f"bias-k{k}"] = f"IM, BM and IJ, k = {k}"
+    k = SUBSAMPLES[0]
+    drawings = {
+        f"bias-k{k}": (f"IM, BM and IJ, k = {k}", draw_samplings(cells, k, "variance"))
+        for k in SUBSAMPLES
+    }
     for name, (letter, method, caption) in PANELS.items():
-        pictures[name] = draw_sizes(cells, letter, method)
-        captions[name] = caption
-    for field, symbol in (("zeta_1", "zeta-1"), ("zeta_k", "zeta-k")):
-        pictures[symbol] = draw_samplings(cells, SUBSAMPLES[0], field)
-        captions[symbol] = f"{field} by IM, BM and IJ, k = {SUBSAMPLES[0]}"
-    counts = zip(claims["holds"], claims["cells"], strict=True)
-    claim_table = pd.DataFrame(
-        {
-            "claim": claims["claim"],
-            "holds in": [f"{holds} of {count}" for holds, count in counts],
-        }
-    )
+        drawings[name] = (caption, draw_sizes(cells, letter, method))
+    for field in ("zeta_1", "zeta_k"):
+        caption = f"{field} by IM, BM and IJ, k = {k}"
+        drawings[field.replace("_", "-")] = (caption, draw_samplings(cells, k, field))
+    counts = [f"{row.holds} of {row.cells}" for row in claims.itertuples()]
+    claim_table = pd.DataFrame({"claim": claims["claim"], "holds in": counts})
     pieces = [
         f"{len(cells[0].mean)} data sets (print: 100) of n = {NOBS}. Shown in the "
         "pictures are the estimates of the variance of an ensemble of "
@@ -291,9 +249,10 @@ def report_bias(findings: Findings) -> Report:
         "**What the paper reads from its figures**, and the cells in which it holds "
         "here (a ratio is one, or above or below it, by its bound):",
         markdown_table(claim_table),
-        *(f"![{caption}]({name}.png)" for name, caption in captions.items()),
+        *(f"![{caption}]({name}.png)" for name, (caption, _) in drawings.items()),
     ]
     tables = {"figures": table, "figures-claims": claims}
+    pictures = {name: figure for name, (_, figure) in drawings.items()}
     return Report("figures", "\n\n".join(pieces), tables, pictures)
 
 
@@ -314,49 +273,67 @@ def _ratio_table(table: pd.DataFrame) -> pd.DataFrame:
 
 def draw_samplings(cells: Sequence[Cell], k: int, field: str) -> "Figure":
     """Plot IM, BM and IJ for both samplings."""
-    figure, axes = make_panels(1, 2, height=3.6)
-    methods = ("im", "bm", "ij")
-    cells = [cell for cell in cells if cell.k == k and cell.method in methods]
-    floor = _floor(cells, field) / 2
-    for ax, letter in zip(axes[0], SAMPLING, strict=True):
-        here = [cell for cell in cells if cell.statistic == letter]
-        _draw_boxes(ax, here, methods, field, floor=floor)
-        ax.set_title(f"Subsamples {SAMPLING[letter]}, k = {k}", fontsize=11)
-        if field == "zeta_k":
+    panels = {
+        f"Subsamples {text}, k = {k}": _select_cells(cells, letter, k, RAW)
+        for letter, text in SAMPLING.items()
+    }
+    figure, axes = _draw_panels(panels, RAW, field, room=2)
+    if field == "zeta_k":
+        for ax in axes:
             _plain_ticks(ax)
-    axes[0][0].set_ylim(bottom=floor)
-    what = {"variance": VARIANCE, "zeta_1": r"$\hat\zeta_{1,k}$"}
-    axes[0][0].set_ylabel(what.get(field, r"$\hat\zeta_{k,k}$"))
-    _add_legend(figure, methods, truth=field == "variance")
     return figure
 
 
 def draw_sizes(cells: Sequence[Cell], letter: str, method: str) -> "Figure":
     """Plot a correction next to BM and IJ, for the three subsample sizes."""
-    figure, axes = make_panels(1, len(SUBSAMPLES), height=3.6)
     methods = (method, "bm", "ij")
-    cells = [
-        cell for cell in cells if cell.statistic == letter and cell.method in methods
-    ]
+    panels = {f"k = {k}": _select_cells(cells, letter, k, methods) for k in SUBSAMPLES}
     # Room below the boxes for the shares of negative estimates.
-    floor = _floor(cells, "variance") / 12
-    for ax, k in zip(axes[0], SUBSAMPLES, strict=True):
-        here = [cell for cell in cells if cell.k == k]
-        _draw_boxes(ax, here, methods, "variance", floor=floor)
-        ax.set_title(f"k = {k}", fontsize=11)
-    axes[0][0].set_ylim(bottom=floor)
-    axes[0][0].set_ylabel(f"{VARIANCE}, subsamples\n{SAMPLING[letter]}")
-    _add_legend(figure, methods, truth=True)
+    figure, axes = _draw_panels(panels, methods, "variance", room=12)
+    axes[0].set_ylabel(f"{AXES['variance']}, subsamples\n{SAMPLING[letter]}")
     return figure
 
 
-def _floor(cells: Sequence[Cell], field: str) -> float:
-    """Find the lowest end of a whisker or box that a logarithmic axis can show."""
-    from matplotlib.cbook import boxplot_stats  # noqa: PLC0415 only figures need it
+def _select_cells(
+    cells: Sequence[Cell], letter: str, k: int, methods: Sequence[str]
+) -> list[Cell]:
+    here = [cell for cell in cells if (cell.statistic, cell.k) == (letter, k)]
+    return [cell for cell in here if cell.method in methods]
 
-    boxes = [boxplot_stats(np.asarray(getattr(cell, field)))[0] for cell in cells]
+
+def _draw_panels(
+    panels: dict[str, list[Cell]], methods: Sequence[str], field: str, *, room: float
+) -> tuple["Figure", Sequence["Axes"]]:
+    """Plot cells by the title of their panel.
+
+    The axis begins at the lowest end of a box or whisker that a logarithmic axis can
+    show, divided by `room`.
+    """
+    from matplotlib.cbook import boxplot_stats  # noqa: PLC0415 only figures need it
+    from matplotlib.lines import Line2D  # noqa: PLC0415
+    from matplotlib.patches import Patch  # noqa: PLC0415
+
+    figure, axes = make_panels(1, len(panels), height=3.6)
+    boxes = [
+        boxplot_stats(getattr(cell, field))[0]
+        for cells in panels.values()
+        for cell in cells
+    ]
     ends = [box[name] for box in boxes for name in ("whislo", "q1", "med")]
-    return min(float(end) for end in ends if end > 0)
+    floor = min(float(end) for end in ends if end > 0) / room
+    for ax, (title, cells) in zip(axes[0], panels.items(), strict=True):
+        _draw_boxes(ax, cells, methods, field, floor=floor)
+        ax.set_title(title, fontsize=11)
+    axes[0][0].set_ylim(bottom=floor)
+    axes[0][0].set_ylabel(AXES[field])
+    handles: list[Artist] = [
+        Patch(facecolor=colour, edgecolor="black", label=label)
+        for label, colour in (STYLES[method] for method in methods)
+    ]
+    if field == "variance":
+        handles.append(Line2D([], [], color=COLOURS["red"], label="true variance"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    return figure, axes[0]
 
 
 def _draw_boxes(
@@ -372,7 +349,7 @@ def _draw_boxes(
 
     width = 0.26
     for cell in cells:
-        values = np.asarray(getattr(cell, field))
+        values, colour = getattr(cell, field), STYLES[cell.method][1]
         place = SIZES.index(cell.B) + width * (methods.index(cell.method) - 1)
         box = boxplot_stats(values)[0]
         if box["med"] > 0:
@@ -388,7 +365,7 @@ def _draw_boxes(
                 medianprops={"color": "black"},
                 flierprops={"marker": ".", "markersize": 3, "markeredgecolor": "0.4"},
             )
-            boxes["boxes"][0].set_facecolor(FILL[cell.method])
+            boxes["boxes"][0].set_facecolor(colour)
         negative = np.mean(values <= 0)
         if negative > 0:
             ax.text(
@@ -398,12 +375,14 @@ def _draw_boxes(
                 transform=ax.get_xaxis_transform(),
                 ha="center",
                 fontsize=7.5,
-                color=FILL[cell.method],
+                color=colour,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
                 zorder=5,
             )
     if field == "variance":
-        ax.axhline(cells[0].truth, color=COLOURS["red"], linewidth=1.6)
+        ax.axhline(
+            float(true_variance(cells[0].mean)), color=COLOURS["red"], linewidth=1.6
+        )
     ax.set_yscale("log")
     ax.set_xlim(-0.5, len(SIZES) - 0.5)
     ax.set_xticks(range(len(SIZES)), [f"{B}" for B in SIZES])
@@ -419,19 +398,6 @@ def _plain_ticks(ax: "Axes") -> None:
     ax.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
     ax.yaxis.set_major_formatter(plain)
     ax.yaxis.set_minor_formatter(plain)
-
-
-def _add_legend(figure: "Figure", methods: Sequence[str], *, truth: bool) -> None:
-    from matplotlib.lines import Line2D  # noqa: PLC0415 only figures need it
-    from matplotlib.patches import Patch  # noqa: PLC0415
-
-    handles: list[Artist] = [
-        Patch(facecolor=FILL[method], edgecolor="black", label=LABELS[method])
-        for method in methods
-    ]
-    if truth:
-        handles.append(Line2D([], [], color=COLOURS["red"], label="true variance"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
 
 
 # Variance components as the number of learners grows.
@@ -467,7 +433,8 @@ def tabulate_components(record: Record, study: Simulation) -> pd.DataFrame:
     mean = record["V/mean"][:, :, 0]  # data sets, sizes
     groups = np.array_split(mean, max(1, len(mean) // GROUP))
     empirical = np.stack([group.var(axis=0, ddof=1) for group in groups])
-    single = len(groups) == 1
+    several = len(groups) > 1
+    error = empirical.std(axis=0, ddof=1) / np.sqrt(len(groups)) if several else np.nan
     sampling = float(record["V/sampling"][:, -1, 0, 0].mean())
     zeta_k = float(record["V/zeta_k"][:, -1, 0].mean())
     learners = np.array(study.arms[0].sizes)
@@ -475,9 +442,7 @@ def tabulate_components(record: Record, study: Simulation) -> pd.DataFrame:
         {
             "B": TRANSITION_SIZES,
             "empirical": empirical.mean(axis=0),
-            "error": np.nan
-            if single
-            else empirical.std(axis=0, ddof=1) / np.sqrt(len(groups)),
+            "error": error,
             "sampling": sampling,
             "monte_carlo": zeta_k / learners,
             "total": sampling + zeta_k / learners,
@@ -525,13 +490,8 @@ def draw_components(table: pd.DataFrame) -> "Figure":
             label=label,
         )
     error = 1.96 * table["error"]
-    ax.fill_between(
-        table["B"],
-        table["empirical"] - error,
-        table["empirical"] + error,
-        color="0.8",
-        linewidth=0,
-    )
+    low, high = table["empirical"] - error, table["empirical"] + error
+    ax.fill_between(table["B"], low, high, color="0.8", linewidth=0)
     ax.set_ylim(bottom=0)
     ax.set_xlabel("Trees B")
     ax.set_ylabel("Variance of the ensemble at x = 10")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from scipy import stats
@@ -33,17 +33,13 @@ from vstatkit.variance.registry import (
 
 @dataclass(frozen=True)
 class Prefix:
-    """The first B learners of an ensemble, with values of shape (B, m).
-
-    Sums are taken about `origin`, the same for all prefixes, and extend those of the
-    next `shorter` prefix. Effects beyond the first order are estimated from the
-    `reference` values, by default from the values themselves.
-    """
+    """The first B learners of an ensemble."""
 
     design: SubsampleDesign
-    values: Floats
-    origin: Floats
-    shorter: "Prefix | None"
+    values: Floats  # (B, m)
+    origin: Floats  # sums are taken about it; the same for all prefixes
+    shorter: "Prefix | None"  # the next shorter prefix, whose sums are extended
+    # Values that effects beyond the first order are estimated from; default: `values`
     reference: Floats | None = None
     kind: KernelKind = KernelKind.UNKNOWN
 
@@ -64,11 +60,9 @@ class Prefix:
     @cached_property
     def sums(self) -> EnsembleSums:
         """Sums with the counts of each observation."""
+        start = self._start
         part = sum_ensemble(
-            self.design,
-            self.values[self._start :],
-            start=self._start,
-            origin=self.origin,
+            self.design, self.values[start:], start=start, origin=self.origin
         )
         return part if self.shorter is None else self.shorter.sums + part
 
@@ -120,19 +114,14 @@ def build_prefixes(
 
 @dataclass(frozen=True)
 class DistinctSquares:
-    """Sums of squares in which an observation counts once per subsample.
+    """Sums of squares in which an observation counts once per subsample."""
 
-    `appearances` (n,) is the number `D_i` of subsamples that contain each observation;
-    `within` (m,) is `sum_i sum_{b: i in b} (h_b - m_i)**2` with the paper's means
-    `m_i`, weighted by appearances. `within_own` is the same about the unweighted means
-    of the learners that contain i, and `between_own` is `sum_i D_i` times the squared
-    deviations of these means.
-    """
-
-    appearances: Floats
+    appearances: Floats  # (n,), the number D_i of subsamples that contain observation i
+    # (m,), `sum_i sum_{b: i in b} (h_b - m_i)**2` with the paper's means `m_i`, which
+    # are weighted by appearances
     within: Floats
-    within_own: Floats
-    between_own: Floats
+    within_own: Floats  # the same about the unweighted means of the learners with i
+    between_own: Floats  # `sum_i D_i` times the squared deviations of these means
 
 
 def distinct_squares(prefix: Prefix) -> DistinctSquares:
@@ -179,16 +168,14 @@ def corrected_ij(prefix: Prefix) -> Floats:
 
 def distinct_within(prefix: Prefix) -> Floats:
     """Section 5.2 with `SS_eps` over distinct members, and all else as printed."""
-    squares = distinct_squares(prefix)
-    sigma2 = squares.within / (_draws(prefix) - prefix.moments.n)
-    return _anova(prefix, sigma2)
+    return _anova(prefix, _sigma2_within(prefix))
 
 
 def distinct_within_own_size(prefix: Prefix) -> Floats:
     """As `distinct_within`, with the number of distinct members minus n as divisor."""
     squares = distinct_squares(prefix)
-    sigma2 = squares.within / (squares.appearances.sum() - prefix.moments.n)
-    return _anova(prefix, sigma2)
+    size = squares.appearances.sum() - prefix.moments.n
+    return _anova(prefix, squares.within / size)
 
 
 def distinct_from_ij(prefix: Prefix) -> Floats:
@@ -196,8 +183,7 @@ def distinct_from_ij(prefix: Prefix) -> Floats:
 
     `V_IJ - k**2/n * sigma2/r` with `r = B k / n`, equation (5.2)'s special case.
     """
-    moments = prefix.moments
-    sigma2 = distinct_squares(prefix).within / (_draws(prefix) - moments.n)
+    moments, sigma2 = prefix.moments, _sigma2_within(prefix)
     return moments.jackknife - moments.size / moments.n_learners * sigma2
 
 
@@ -211,15 +197,17 @@ def distinct_throughout(prefix: Prefix) -> Floats:
     return np.asarray(moments.size**2 / n * zeta_1)
 
 
-def _draws(prefix: Prefix) -> float:
-    return prefix.moments.n_learners * prefix.moments.size
+def _sigma2_within(prefix: Prefix) -> Floats:
+    draws = prefix.moments.n_learners * prefix.moments.size
+    return distinct_squares(prefix).within / (draws - prefix.moments.n)
 
 
 def _anova(prefix: Prefix, sigma2: Floats) -> Floats:
     """Estimate as in section 5.2, given its `sigma2_eps`."""
-    moments, n, C = prefix.moments, prefix.moments.n, _draws(prefix)
-    N, ss_tau = moments.appearances, moments.between_weighted
-    return moments.size**2 / n * between_variance(ss_tau, sigma2, N, n, C)
+    moments, n = prefix.moments, prefix.moments.n
+    N, C = moments.appearances, moments.n_learners * moments.size
+    zeta_1 = between_variance(moments.between_weighted, sigma2, N, n, C)
+    return moments.size**2 / n * zeta_1
 
 
 # Sampling variance, `k**2/n * zeta_1`, by name.
@@ -249,33 +237,18 @@ def sampling_variance(method: str, prefix: Prefix) -> Floats:
 Interval = Literal["normal", "t"]
 
 
-class Measure(Protocol):
-    """Function of an ensemble whose result is saved."""
-
-    def __call__(self, prefix: Prefix) -> Record:
-        """Measure the first B learners."""
+Measure = Callable[[Prefix], Record]  # a function of an ensemble whose result is saved
 
 
 @dataclass(frozen=True)
 class Method:
-    """A variance estimator and the interval based on it.
+    """A variance estimator and the interval based on it."""
 
-    Attributes
-    ----------
-    label : str
-        Name in tables.
-    sampling : str
-        Estimator of the sampling variance: of vstatkit, or in `VARIANTS`.
-    monte_carlo : bool
-        Whether `zeta_k / B` is added.
-    interval : {"normal", "t"}
-        Normal quantile times the root of the raw variance; or the interval that
-        vstatkit reports, with a stabilised variance and Student's t.
-    """
-
-    label: str
-    sampling: str
-    monte_carlo: bool = True
+    label: str  # name in tables
+    sampling: str  # estimator of the sampling variance: of vstatkit, or in `VARIANTS`
+    monte_carlo: bool = True  # whether `zeta_k / B` is added
+    # "normal" multiplies a normal quantile by the root of the raw variance; "t" is the
+    # interval that vstatkit reports, with a stabilised variance and Student's t
     interval: Interval = "normal"
 
 
@@ -289,25 +262,19 @@ class Intervals:
     @property
     def beyond(self) -> bool:
         """Whether some method needs estimates beyond the first order."""
-        estimators = [ESTIMATORS.get(method.sampling) for method in self.methods]
-        return any(
-            estimator is not None and estimator.beyond for estimator in estimators
-        )
+        names = [m.sampling for m in self.methods if m.sampling in ESTIMATORS]
+        return any(ESTIMATORS[name].beyond for name in names)
 
     def __call__(self, prefix: Prefix) -> Record:
         """Measure the first B learners."""
         pairs = [self._interval(method, prefix) for method in self.methods]
-        return {
-            "mean": prefix.mean,
-            "variance": np.stack([variance for variance, _ in pairs]),
-            "half_width": np.stack([half for _, half in pairs]),
-        }
+        variance, half_width = map(np.stack, zip(*pairs, strict=True))
+        return {"mean": prefix.mean, "variance": variance, "half_width": half_width}
 
     def _interval(self, method: Method, prefix: Prefix) -> tuple[Floats, Floats]:
         if method.interval == "t":
-            estimates = stabilise(
-                prefix.mean, _components(method.sampling, prefix), prefix.n_learners
-            )
+            components = _components(method.sampling, prefix)
+            estimates = stabilise(prefix.mean, components, prefix.n_learners)
             return estimates.variance, estimates.half_width(self.alpha)
         variance = sampling_variance(method.sampling, prefix)
         if method.monte_carlo:
@@ -336,11 +303,8 @@ class Components:
 
 
 def _estimate_or_nan(method: str, prefix: Prefix) -> Floats:
-    """Estimate the sampling variance; NaN if corrected-V needs more learners.
-
-    Corrected-V is not defined before some observation has been drawn twice, as happens
-    with the smallest ensembles of quick studies.
-    """
+    # Corrected-V is not defined before some observation has been drawn twice, as
+    # happens with the smallest ensembles of quick studies.
     if method == "corrected_v" and prefix.moments.appearances.max() <= 1:
         return np.full(prefix.origin.size, np.nan)
     return sampling_variance(method, prefix)

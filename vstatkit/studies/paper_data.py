@@ -79,15 +79,10 @@ def resolve_data_path(given: Path | str | None) -> Path | None:
 
 
 def load(name: str, path: Path | None = None) -> Source:
-    """Load a data set of Table 1, or raise `MissingDataError`.
+    """Load a data set of Table 1 by name, or raise `MissingDataError`.
 
-    Parameters
-    ----------
-    name : str
-        Name in Table 1.
-    path : Path, optional
-        A directory with `boston.csv` and `retinopathy.arff`, or one of the two
-        files; by default the value of the environment variable `VSTATKIT_DATA`.
+    `path` is a directory with `boston.csv` and `retinopathy.arff`, or one of the two
+    files; by default the value of the environment variable `VSTATKIT_DATA`.
     """
     return SOURCES[name](resolve_data_path(path))
 

@@ -15,38 +15,18 @@ QUICK_FOLDER = "quick"
 
 @dataclass(frozen=True)
 class Plan:
-    """How to run experiments.
+    """How to run experiments."""
 
-    Attributes
-    ----------
-    out : Path
-        Directory for results; checkpoints go into its subdirectory `checkpoints`.
-    iterations : int or None
-        Number of iterations that replaces each experiment's own.
-    capped : bool
-        Whether `iterations` can only lower that number.
-    seed : int
-        Seed of all random streams.
-    n_jobs : int or None
-        Number of threads.
-    path : Path or None
-        Directory of `boston.csv` and `retinopathy.arff`.
-    quick : bool
-        Run small studies of the same layout.
-    progress : bool or None
-        Show progress with the time remaining.
-    options : dict of str to sequence of str
-        Options of the study that were given.
-    """
-
-    out: Path
+    out: Path  # directory for results; checkpoints go into a subdirectory
+    # Number of iterations that replaces each experiment's own
     iterations: int | None = None
-    capped: bool = False
-    seed: int = 1
-    n_jobs: int | None = -1
-    path: Path | None = None
-    quick: bool = False
-    progress: bool | None = None
+    capped: bool = False  # whether `iterations` can only lower that number
+    seed: int = 1  # seed of all random streams
+    n_jobs: int | None = -1  # number of threads
+    path: Path | None = None  # directory of `boston.csv` and `retinopathy.arff`
+    quick: bool = False  # run small studies of the same layout
+    progress: bool | None = None  # show progress with the time remaining
+    # Options of the study that were given
     options: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def run(self, experiment: Experiment, iterations: int) -> Record:
@@ -151,7 +131,7 @@ def register(study: Study[Any]) -> Study[Any]:
             "taken. Choose another."
         )
     owners = options()
-    owners |= {alias: other for other in STUDIES.values() for alias in other.aliases}
+    owners |= {alias: owners[name] for alias, name in _aliases().items()}
     for option in (*study.options, *study.aliases):
         if option in owners:
             raise ValueError(
@@ -164,10 +144,8 @@ def register(study: Study[Any]) -> Study[Any]:
 
 def parts() -> list[str]:
     """List the parts that `reproduce` accepts: the paper's, "all", then the others."""
-    paper, others = (
-        [study.part for study in STUDIES.values() if study.in_all is in_paper]
-        for in_paper in (True, False)
-    )
+    paper = [study.part for study in STUDIES.values() if study.in_all]
+    others = [study.part for study in STUDIES.values() if not study.in_all]
     return list(dict.fromkeys([*paper, ALL, *others]))
 
 
@@ -185,6 +163,11 @@ def studies_of(part: str) -> list[Study[Any]]:
 def options() -> dict[str, Study[Any]]:
     """Map the option of every study to that study."""
     return {name: study for study in STUDIES.values() for name in study.options}
+
+
+def _aliases() -> dict[str, str]:
+    """Map the alternative names of options to the options."""
+    return {a: name for study in STUDIES.values() for a, name in study.aliases.items()}
 
 
 def reproduce(
@@ -262,10 +245,7 @@ def _resolve_options(
     given: Mapping[str, Sequence[str] | None], part: str
 ) -> dict[str, Sequence[str]]:
     """Replace aliases; raise if an option is unknown or belongs to another part."""
-    owners = options()
-    aliases = {
-        a: name for study in STUDIES.values() for a, name in study.aliases.items()
-    }
+    owners, aliases = options(), _aliases()
     resolved: dict[str, Sequence[str]] = {}
     for key, names in given.items():
         if names is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -59,23 +59,17 @@ class Report:
     def write(self, out: Path) -> list[Path]:
         """Write all files, and return their paths."""
         out.mkdir(parents=True, exist_ok=True)
-        text = out / f"{self.name}.md"
-        write_text_whole(text, resolve_links(self.markdown, out) + "\n")
-        written = [text]
+        texts = {f"{self.name}.md": resolve_links(self.markdown, out) + "\n"}
         for name, frame in self.tables.items():
-            written.append(out / f"{name}.csv")
             # Fifteen digits: the last bit may differ between machines.
-            table = frame.to_csv(index=False, float_format="%.15g")
-            write_text_whole(written[-1], table)
+            texts[f"{name}.csv"] = frame.to_csv(index=False, float_format="%.15g")
+        for name, text in texts.items():
+            write_text_whole(out / name, text)
+        # Without matplotlib's version the same figure gives the same file.
+        options: Any = {"format": "png", "dpi": DPI, "metadata": {"Software": None}}
         for name, figure in self.pictures.items():
-            written.append(out / f"{name}.png")
-            write_whole(written[-1], partial(_draw, figure))
-        return written
-
-
-def _draw(figure: "Figure", file: BinaryIO) -> None:
-    # Without matplotlib's version the same figure gives the same file.
-    figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
+            write_whole(out / f"{name}.png", partial(figure.savefig, **options))
+        return [out / name for name in (*texts, *(f"{n}.png" for n in self.pictures))]
 
 
 def resolve_links(markdown: str, out: Path) -> str:
@@ -110,22 +104,28 @@ def markdown_table(frame: pd.DataFrame) -> str:
     columns = []
     for name in frame.columns:
         right = pd.api.types.is_numeric_dtype(frame[name])
-        cells = [str(value) for value in frame[name]]
-        width = max(3, len(str(name)), *map(len, cells)) if cells else len(str(name))
+        cells = [str(name), *map(str, frame[name])]
+        width = max(3, *map(len, cells))
         rule = "-" * (width + 1)
-        column = [str(name), *cells]
-        padded = [cell.rjust(width) if right else cell.ljust(width) for cell in column]
-        columns.append([padded[0], f"{rule}:" if right else f":{rule}", *padded[1:]])
-    rows = zip(*columns, strict=True)
-    return "\n".join(
-        "|" + "|".join(row if rule else (f" {cell} " for cell in row)) + "|"
-        for row, rule in ((row, row[0].strip(":-") == "") for row in rows)
-    )
+        padded = [cell.rjust(width) if right else cell.ljust(width) for cell in cells]
+        header, *rows = (f" {cell} " for cell in padded)
+        columns.append([header, f"{rule}:" if right else f":{rule}", *rows])
+    return "\n".join(f"|{'|'.join(row)}|" for row in zip(*columns, strict=True))
 
 
 def format_number(value: float, digits: int) -> str:
     """Format a number with fixed decimals, and NaN as a dash."""
     return "–" if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def format_numbers(values: pd.Series, digits: int) -> pd.Series:
+    """Format numbers with fixed decimals, and NaN as a dash."""
+    return values.map(partial(format_number, digits=digits))
+
+
+def format_count(flags: pd.Series) -> str:
+    """Format how many of some flags are true."""
+    return f"{int(flags.sum())} of {len(flags)}"
 
 
 def read_printed(name: str) -> pd.DataFrame:
@@ -141,6 +141,16 @@ def make_panels(rows: int, columns: int, *, height: float) -> tuple["Figure", An
 
     figure = Figure(figsize=(WIDTH, height * rows + 0.7), layout="constrained")
     return figure, figure.subplots(rows, columns, sharey="row", squeeze=False)
+
+
+def add_legend(figure: "Figure", ax: "Axes", columns: int) -> None:
+    """Add the legend of a panel below the figure."""
+    figure.legend(
+        *ax.get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+    )
 
 
 def clean_axes(ax: "Axes") -> None:

@@ -103,35 +103,18 @@ class FirstData:
 
 @dataclass(frozen=True)
 class Simulation:
-    """Data sets drawn from one process, each with an ensemble for every arm.
+    """Data sets drawn from one process, each with an ensemble for every arm."""
 
-    Attributes
-    ----------
-    name : str
-        Name of its random streams.
-    generator : callable
-        Draws a data set from a numpy Generator.
-    arms : tuple of Arm
-        Ensembles grown on every data set.
-    at : DataFrame or None
-        Query points of kernels that predict.
-    formula, kernel, options, missing
-        As in `fit`, with the options of the kernel.
-    environment : object or None
-        Environment of names in the formula that are not columns.
-    first : FirstData or None
-        Set by `draw_first`; the labels of later data sets are compared with it.
-    """
-
-    name: str
-    generator: Generator
+    name: str  # name of its random streams
+    generator: Generator  # draws a data set from a numpy Generator
     formula: str
-    arms: tuple[Arm, ...]
-    at: pd.DataFrame | None = None
+    arms: tuple[Arm, ...]  # ensembles grown on every data set
+    at: pd.DataFrame | None = None  # query points of kernels that predict
     kernel: KernelLike = "tree"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    environment: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)  # options of the kernel
+    environment: Any = None  # environment of names in the formula that are not columns
     missing: Missing = "drop"
+    # Set by `draw_first`; the labels of later data sets are compared with it
     first: FirstData | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -165,13 +148,7 @@ class Simulation:
         """Hash the first data set, and the values of the first learners on it."""
         parsed = self._draw(seed, 0)
         values = [
-            evaluate(
-                task,
-                0,
-                min(FINGERPRINT_LEARNERS, arm.sizes[-1]),
-                n_jobs=1,
-                progress=False,
-            ).values
+            _grow(task, min(FINGERPRINT_LEARNERS, arm.sizes[-1]))
             for arm, task in zip(self.arms, self._tasks(parsed, seed, 0), strict=True)
         ]
         return {"drawn": hash_frame(parsed.data), "values": hash_arrays(values)}
@@ -200,8 +177,8 @@ class Simulation:
             _check_meaning(self.first.meaning, meaning, iteration)
         record: Record = {DROPPED: np.array(float(parsed.n_dropped))}
         for arm, task in zip(self.arms, tasks, strict=True):
-            measurements = _measure(arm, task).items()
-            record |= {f"{arm.label}/{name}": array for name, array in measurements}
+            for name, array in _measure(arm, task).items():
+                record[f"{arm.label}/{name}"] = array
         return record
 
     def _draw(self, seed: int, iteration: int) -> ParsedFormula:
@@ -226,10 +203,14 @@ class Simulation:
         rows = self._rows(kernel, parsed)
         draws = iteration_stream(seed, self.name, iteration, Draw.ENSEMBLE)
         seeds = draws.integers(2**62, size=len(self.arms)).tolist()
-        return [
-            _task(arm, kernel, rows, len(parsed.y), arm_seed)
-            for arm, arm_seed in zip(self.arms, seeds, strict=True)
-        ]
+        tasks = []
+        for arm, arm_seed in zip(self.arms, seeds, strict=True):
+            design = _build_design(arm, len(parsed.y), arm_seed)
+            task = Task(kernel, design, rows, None, keep=False, oob=False)
+            if isinstance(kernel, FunctionKernel):
+                task, _ = probe_function(task, kernel)
+            tasks.append(task)
+        return tasks
 
     def _rows(self, kernel: AnyKernel, parsed: ParsedFormula) -> Floats | None:
         if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
@@ -278,27 +259,23 @@ def _check_meaning(first: Meaning, current: Meaning, iteration: int) -> None:
                 ", ".join(meaning.get(what, ())) or "none"
                 for meaning in (first, current)
             )
+            remedy = REMEDIES.get(what, REMEDIES["levels"])
             raise LabelsError(
                 f"every data set must have the same {what}: the first one has {known}; "
-                f"that of iteration {iteration} has {new}. {_remedy(what)}"
+                f"that of iteration {iteration} has {new}. {remedy}"
             )
 
 
-def _remedy(what: str) -> str:
-    if what == "values":
-        return "Let the function return the same names for every data set."
-    if what == "classes":
-        return (
-            "Let the generator draw every class in every data set, for example with "
-            "more rows or with fixed numbers in each class."
-        )
-    return (
-        "Declare the levels, by C(g, levels=[...]) in the formula or by "
-        "pd.Categorical(g, categories=[...]) in the generator."
-    )
+REMEDIES = {
+    "values": "Let the function return the same names for every data set.",
+    "classes": "Let the generator draw every class in every data set, for example with "
+    "more rows or with fixed numbers in each class.",
+    "levels": "Declare the levels, by C(g, levels=[...]) in the formula or by "
+    "pd.Categorical(g, categories=[...]) in the generator.",
+}
 
 
-def _task(arm: Arm, kernel: AnyKernel, rows: Floats | None, n: int, seed: int) -> Task:
+def _build_design(arm: Arm, n: int, seed: int) -> SubsampleDesign:
     design, _ = build_design(
         arm.design,
         n,
@@ -316,37 +293,29 @@ def _task(arm: Arm, kernel: AnyKernel, rows: Floats | None, n: int, seed: int) -
                 f"groups, a multiple of block = {design.block}; got {size}. Change `B` "
                 "or `block`."
             )
-    sized = design.with_size(arm.sizes[-1])
-    task = Task(kernel, sized, rows, None, keep=False, oob=False)
-    return (
-        probe_function(task, kernel)[0] if isinstance(kernel, FunctionKernel) else task
-    )
+    return design.with_size(arm.sizes[-1])
 
 
-def _with_reference(task: Task) -> tuple[Task, int]:
-    """Append the rows from which `fit` estimates effects beyond the first order.
-
-    Returns the task and the number of appended values.
-    """
-    kernel = task.kernel
-    if task.at is None or not isinstance(kernel, BatchKernel | PredictiveKernel):
-        return task, 0
-    rows = reference_rows(kernel.X, task.design.seed, kernel.n_outputs)
-    full = dataclasses.replace(task, at=np.concatenate([task.at, rows]))
-    return full, len(rows) * kernel.n_outputs
+def _grow(task: Task, learners: int) -> Floats:
+    return evaluate(task, 0, learners, n_jobs=1, progress=False).values
 
 
 def _measure(arm: Arm, task: Task) -> Record:
     """Grow the largest ensemble once, and measure all of its prefixes."""
-    beyond = getattr(arm.measure, "beyond", False)
-    full, n_reference = _with_reference(task) if beyond else (task, 0)
-    values = evaluate(full, 0, arm.sizes[-1], n_jobs=1, progress=False).values
+    kernel, full, n_reference = task.kernel, task, 0
+    beyond = task.at is not None and getattr(arm.measure, "beyond", False)
+    if beyond and isinstance(kernel, BatchKernel | PredictiveKernel):
+        # Append the rows from which `fit` estimates effects beyond the first order.
+        rows = reference_rows(kernel.X, task.design.seed, kernel.n_outputs)
+        full = dataclasses.replace(task, at=np.concatenate([task.at, rows]))
+        n_reference = len(rows) * kernel.n_outputs
+    values = _grow(full, arm.sizes[-1])
     m = values.shape[1] - n_reference
     prefixes = build_prefixes(
         task.design,
         values[:, :m],
         arm.sizes,
         reference=values[:, m:] if n_reference else None,
-        kind=kind_of(task.kernel),
+        kind=kind_of(kernel),
     )
     return stack([arm.measure(prefix) for prefix in prefixes])

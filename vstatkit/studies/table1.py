@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from vstatkit.studies.report import (
     COLOURS,
     Report,
     clean_axes,
-    format_number,
+    format_count,
+    format_numbers,
     markdown_table,
     read_printed,
 )
@@ -40,16 +42,12 @@ WITHIN = 3.0  # largest accepted distance from print, in standard deviations ove
 
 @dataclass(frozen=True)
 class Prediction:
-    """Forests fitted to random training sets and scored on the remaining rows.
-
-    Every iteration is a random split of the data set, with `forests` forests of
-    `trees` trees for each sampling and fraction.
-    """
+    """Random splits of a data set, with forests fitted to one part and scored."""
 
     dataset: str
     source: paper_data.Source
-    forests: int = FORESTS
-    trees: int = TREES
+    forests: int = FORESTS  # for each split, sampling and fraction
+    trees: int = TREES  # in each forest
     quick: bool = False
 
     @property
@@ -86,14 +84,12 @@ class Prediction:
         record = {}
         for letter, replace in STATISTICS.items():
             seeds = draws.integers(2**62, size=len(FRACTIONS)).tolist()
-            sizes = [subsample_size(fraction, len(train)) for fraction in FRACTIONS]
-            designs = [
-                IidDesign(len(train), k, replace, key)
-                for k, key in zip(sizes, seeds, strict=True)
-            ]
-            record[letter] = np.stack(
-                [self._scores(kernel, X[test], y[test], design) for design in designs]
-            )
+            scores = []
+            for fraction, key in zip(FRACTIONS, seeds, strict=True):
+                k = subsample_size(fraction, len(train))
+                design = IidDesign(len(train), k, replace, key)
+                scores.append(self._scores(kernel, X[test], y[test], design))
+            record[letter] = np.stack(scores)
         return record
 
     def _scores(
@@ -138,10 +134,8 @@ def score(y: Floats, predicted: Floats, n_classes: int | None) -> float:
     """
     if n_classes is None:
         return float(np.sqrt(np.mean((predicted[:, 0] - y) ** 2)))
-    if n_classes == 2:
-        classes = (predicted[:, 0] > 0.5).astype(np.float64)
-    else:
-        classes = predicted.argmax(axis=1).astype(np.float64)
+    two = n_classes == 2
+    classes = predicted[:, 0] > 0.5 if two else predicted.argmax(axis=1)
     return float(np.mean(classes == y))
 
 
@@ -154,29 +148,26 @@ def compare(dataset: str, record: Record) -> pd.DataFrame:
     of `split_sd`.
     """
     rows = []
-    for letter in STATISTICS:
-        printed = _printed_rows(dataset, letter)
-        scores = record[letter]  # splits, fractions, forests
-        for j, fraction in enumerate(FRACTIONS):
-            cell = printed[printed["fraction"] == fraction].iloc[0]
-            means = scores[:, j].mean(axis=1)
-            difference = means.mean() - cell["score"]
-            spread = means.std(ddof=1)
-            rows.append(
-                {
-                    "dataset": dataset,
-                    "statistic": letter,
-                    "fraction": fraction,
-                    "printed": cell["score"],
-                    "measured": means.mean(),
-                    "difference": difference,
-                    "split_sd": spread,
-                    "deviations": difference / spread if spread > 0 else np.nan,
-                    "within": bool(abs(difference) <= WITHIN * spread),
-                    "printed_sd": cell["standard_error"],
-                    "forest_sd": scores[:, j].std(axis=1, ddof=1).mean(),
-                }
-            )
+    for letter, (j, fraction) in product(STATISTICS, enumerate(FRACTIONS)):
+        printed = _printed_rows(dataset, letter).set_index("fraction").loc[fraction]
+        scores = record[letter][:, j]  # splits, forests
+        means = scores.mean(axis=1)
+        difference, spread = means.mean() - printed["score"], means.std(ddof=1)
+        rows.append(
+            {
+                "dataset": dataset,
+                "statistic": letter,
+                "fraction": fraction,
+                "printed": printed["score"],
+                "measured": means.mean(),
+                "difference": difference,
+                "split_sd": spread,
+                "deviations": difference / spread if spread > 0 else np.nan,
+                "within": bool(abs(difference) <= WITHIN * spread),
+                "printed_sd": printed["standard_error"],
+                "forest_sd": scores.std(axis=1, ddof=1).mean(),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -204,17 +195,15 @@ def best_fractions(dataset: str, record: Record) -> pd.DataFrame:
         merit = sign * record[letter].mean(axis=2)  # splits, fractions
         top = int(merit.mean(axis=0).argmax())
         printed = sign * _printed_rows(dataset, letter)["score"].to_numpy()
-        steps = [(j + 1, j) for j in range(top)]
-        steps += [(j, j + 1) for j in range(top, len(FRACTIONS) - 1)]
+        others = [j for j in range(len(FRACTIONS)) if j != top]
+        steps = [(j + 1, j) if j < top else (j - 1, j) for j in others]
         rows.append(
             {
                 "dataset": dataset,
                 "statistic": letter,
                 "best": FRACTIONS[top],
                 "best_printed": FRACTIONS[int(printed.argmax())],
-                "beats": sum(
-                    _gain(merit, top, j) > 2 for j in range(len(FRACTIONS)) if j != top
-                ),
+                "beats": sum(_gain(merit, top, j) > 2 for j in others),
                 "declines": all(_gain(merit, near, far) > -2 for near, far in steps),
             }
         )
@@ -261,104 +250,76 @@ def report(findings: Findings) -> Report:
         "over forests on one split, which is what print shows in parentheses "
         "(`printed sd`).",
         *(f"Left out: {reason}" for reason in missing.values()),
-        _within_sentence(table),
-        markdown_table(_score_table(table)),
-        "**First observation: there is a best fraction.** " + _best_sentence(best),
-        markdown_table(_best_table(best)),
-        "**Second observation: U varies more with the fraction than V.** "
-        + _spread_sentence(spread),
-        markdown_table(_spread_table(spread)),
+        *_report_scores(table),
+        *_report_best(best),
+        *_report_spread(spread),
         "![Scores by fraction, printed and measured](table1.png)",
     ]
     tables = {"table1": table, "table1-best": best, "table1-discrepancy": spread}
     return Report("table1", "\n\n".join(pieces), tables, {"table1": draw(table)})
 
 
-def _within_sentence(table: pd.DataFrame) -> str:
-    outside = table[~table["within"]]
+def _report_scores(table: pd.DataFrame) -> list[str]:
     cells = ", ".join(
-        f"{row.dataset} {row.statistic} {row.fraction}" for row in outside.itertuples()
+        f"{row.dataset} {row.statistic} {row.fraction}"
+        for row in table[~table["within"]].itertuples()
     )
-    return (
+    shown = table[["dataset", "statistic", "fraction"]].copy()
+    columns = ("printed", "measured", "difference", "split_sd")
+    for column in (*columns, "printed_sd", "forest_sd"):
+        shown[column.replace("_", " ")] = format_numbers(table[column], 4)
+    marks = np.where(table["within"], "", "*")
+    shown["deviations"] = format_numbers(table["deviations"], 2) + marks
+    return [
         f"The printed score lies within {WITHIN:.0f} split-to-split standard "
-        f"deviations of the measured mean in {int(table['within'].sum())} of "
-        f"{len(table)} cells" + (f"; not in {cells}." if cells else ".")
-    )
-
-
-def _score_table(table: pd.DataFrame) -> pd.DataFrame:
-    formatted = table[["dataset", "statistic", "fraction"]].copy()
-    columns = {
-        "printed": "printed",
-        "measured": "measured",
-        "difference": "difference",
-        "split_sd": "split sd",
-        "printed_sd": "printed sd",
-        "forest_sd": "forest sd",
-    }
-    for column, name in columns.items():
-        formatted[name] = [format_number(value, 4) for value in table[column]]
-    formatted["deviations"] = [
-        format_number(value, 2) + ("" if within else "*")
-        for value, within in zip(table["deviations"], table["within"], strict=True)
+        f"deviations of the measured mean in {format_count(table['within'])} cells"
+        + (f"; not in {cells}." if cells else "."),
+        markdown_table(shown),
     ]
-    return formatted
 
 
-def _best_sentence(best: pd.DataFrame) -> str:
-    same = int((best["best"] == best["best_printed"]).sum())
-    clear = int((best["beats"] == len(FRACTIONS) - 1).sum())
-    edge = int(best["best"].isin([FRACTIONS[0], FRACTIONS[-1]]).sum())
-    declines = int(best["declines"].sum())
-    count = len(best)
-    return (
-        f"Of {count} rows, scores decline away from the best fraction in {declines} "
-        f"(no step away gains more than twice its paired standard error over splits); "
-        f"the best fraction beats all others beyond that error in {clear}, is an end "
-        f"of the range (0.2 or 1.0) in {edge}, and is the printed one in {same}."
-    )
-
-
-def _best_table(best: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame(
+def _report_best(best: pd.DataFrame) -> list[str]:
+    shown = pd.DataFrame(
         {
             "dataset": best["dataset"],
             "statistic": best["statistic"],
             "best printed": best["best_printed"],
             "best measured": best["best"],
-            "others it beats": [f"{count} of 4" for count in best["beats"]],
+            "others it beats": best["beats"].map("{} of 4".format),
             "declines away": np.where(best["declines"], "yes", "no"),
         }
     )
+    beats_all = (best["beats"] == len(FRACTIONS) - 1).sum()
+    at_end = best["best"].isin([FRACTIONS[0], FRACTIONS[-1]]).sum()
+    return [
+        "**First observation: there is a best fraction.** "
+        f"Of {len(best)} rows, scores decline away from the best fraction in "
+        f"{best['declines'].sum()} (no step away gains more than twice its paired "
+        "standard error over splits); the best fraction beats all others beyond that "
+        f"error in {beats_all}, is an end of the range (0.2 or 1.0) in {at_end}, and "
+        f"is the printed one in {(best['best'] == best['best_printed']).sum()}.",
+        markdown_table(shown),
+    ]
 
 
-def _spread_sentence(spread: pd.DataFrame) -> str:
-    larger = int((spread["U"] > spread["V"]).sum())
-    printed = int((spread["U_printed"] > spread["V_printed"]).sum())
+def _report_spread(spread: pd.DataFrame) -> list[str]:
+    larger = (spread["U"] > spread["V"]).sum()
+    printed = (spread["U_printed"] > spread["V_printed"]).sum()
     clear = ", ".join(spread[spread["gain"] > 2]["dataset"]) or "none"
     against = ", ".join(spread[spread["gain"] < -2]["dataset"]) or "none"
-    return (
+    shown = spread[["dataset"]].copy()
+    for letter in STATISTICS:
+        shown[f"{letter} printed"] = format_numbers(spread[f"{letter}_printed"], 4)
+        shown[f"{letter} measured"] = format_numbers(spread[letter], 4)
+    gains = format_numbers(spread["gain"], 1)
+    return [
+        "**Second observation: U varies more with the fraction than V.** "
         "Largest less smallest mean score over fractions: U's exceeds V's in "
         f"{larger} of {len(spread)} data sets (print: {printed}). Taken within each "
         "split, where noise widens both, U's is larger by more than twice its paired "
-        f"standard error over splits on {clear}; smaller on {against}."
-    )
-
-
-def _spread_table(spread: pd.DataFrame) -> pd.DataFrame:
-    columns = {
-        "U_printed": "U printed",
-        "U": "U measured",
-        "V_printed": "V printed",
-        "V": "V measured",
-    }
-    formatted = spread[["dataset"]].copy()
-    for column, name in columns.items():
-        formatted[name] = [format_number(value, 4) for value in spread[column]]
-    formatted["U − V by split, in standard errors"] = [
-        format_number(value, 1) for value in spread["gain"]
+        f"standard error over splits on {clear}; smaller on {against}.",
+        markdown_table(shown.assign(**{"U − V by split, in standard errors": gains})),
     ]
-    return formatted
 
 
 def draw(table: pd.DataFrame) -> "Figure":
@@ -368,11 +329,10 @@ def draw(table: pd.DataFrame) -> "Figure":
     names = list(dict.fromkeys(table["dataset"]))
     figure = Figure(figsize=(10, 5.6), layout="constrained")
     axes = figure.subplots(2, 4).ravel()
-    styles = {"U": ("o", "orange", -0.012), "V": ("s", "blue", 0.012)}
+    styles = {"U": ("o", "orange", -0.012, "x"), "V": ("s", "blue", 0.012, "+")}
     for ax, name in zip(axes, names, strict=False):
-        for letter in STATISTICS:
+        for letter, (marker, colour, shift, printed) in styles.items():
             rows = table[(table["dataset"] == name) & (table["statistic"] == letter)]
-            marker, colour, shift = styles[letter]
             ax.errorbar(
                 rows["fraction"] + shift,
                 rows["measured"],
@@ -386,7 +346,7 @@ def draw(table: pd.DataFrame) -> "Figure":
             ax.plot(
                 rows["fraction"] + 3 * shift,
                 rows["printed"],
-                "x" if letter == "U" else "+",
+                printed,
                 color=COLOURS["black"],
                 markersize=6.5,
                 label=f"{letter}, printed",
@@ -397,7 +357,7 @@ def draw(table: pd.DataFrame) -> "Figure":
         clean_axes(ax)
     for ax in axes[len(names) :]:
         ax.set_axis_off()
-    handles, labels = axes[0].get_legend_handles_labels()
-    axes[-1].legend(handles, labels, loc="center", frameon=False)
+    legend = axes[0].get_legend_handles_labels()
+    axes[-1].legend(*legend, loc="center", frameon=False)
     figure.supxlabel("Subsample size, as a fraction of the training data", fontsize=10)
     return figure

@@ -1,11 +1,11 @@
 """Table 2: normality, variance ratio and coverage on the MARS function."""
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import Floats
 from vstatkit.studies.coverage_metrics import (
     LEVEL,
     PRINTED_ITERATIONS,
@@ -23,8 +23,10 @@ from vstatkit.studies.registry import Plan
 from vstatkit.studies.report import (
     COLOURS,
     Report,
+    add_legend,
     clean_axes,
-    format_number,
+    format_count,
+    format_numbers,
     make_panels,
     markdown_table,
     read_printed,
@@ -130,45 +132,44 @@ def compare(record: Record, study: Simulation) -> pd.DataFrame:
     `bound` is that of the difference of two studies of the same quantity, at the level
     0.99; `beyond` is true if the difference exceeds it.
     """
-    printed = read_printed("table2")
-    normality = normality_frame(record, study).merge(printed, on=KEYS)
-    parts = [
-        normality[[*KEYS, "measured"]].assign(
-            quantity="normality",
-            method="omnibus",
-            printed=normality["normality_statistic"],
-            bound=normality_bound(),
-        )
-    ]
+    printed = read_printed("table2").assign(ratio_none=np.nan, coverage_none=np.nan)
+    columns = ["quantity", "method", *KEYS, "printed", "measured", "bound"]
+    cells = normality_frame(record, study).merge(printed, on=KEYS)
+    normality = cells.assign(
+        quantity="normality",
+        method="omnibus",
+        printed=cells["normality_statistic"],
+        bound=normality_bound(),
+    )
+    parts = [normality[columns]]
     measured = measured_frame(record, study)
-    printed = printed.assign(ratio_none=np.nan, coverage_none=np.nan)
     for method, column in PRINTED_COLUMN.items():
         cells = measured[measured["method"] == method].merge(printed, on=KEYS)
-        ratio = cells[[*KEYS, "method"]].assign(
-            quantity="ratio",
-            printed=cells[f"ratio_{column}"],
-            measured=cells["ratio"],
-            bound=ratio_of(cells).half_width(LEVEL, PRINTED_ITERATIONS),
-        )
-        share = cells[f"coverage_{column}"] / 100
-        bound = proportion_bound(
+        share_bound = proportion_bound(
             cells["coverage"].to_numpy(dtype=np.float64),
             int(cells["iterations"].iloc[0]),
-            share.to_numpy(dtype=np.float64),
+            (cells[f"coverage_{column}"] / 100).to_numpy(dtype=np.float64),
             PRINTED_ITERATIONS,
         )
-        coverage = cells[[*KEYS, "method"]].assign(
-            quantity="coverage",
-            printed=cells[f"coverage_{column}"],
-            measured=100 * cells["coverage"],
-            bound=100 * bound,
-        )
-        parts += [ratio, coverage]
-    table = pd.concat(parts, ignore_index=True)
-    table["difference"] = table["measured"] - table["printed"]
-    table["beyond"] = table["difference"].abs() > table["bound"]
-    order = ["quantity", "method", *KEYS, "printed", "measured", "difference"]
-    return table[[*order, "bound", "beyond"]]
+        ratio_bound = ratio_of(cells).half_width(LEVEL, PRINTED_ITERATIONS)
+        bounds = {"ratio": (1, ratio_bound), "coverage": (100, share_bound)}
+        for quantity, (unit, bound) in bounds.items():
+            part = cells.assign(
+                quantity=quantity,
+                printed=cells[f"{quantity}_{column}"],
+                measured=unit * cells[quantity],
+                bound=unit * bound,
+            )
+            parts.append(part[columns])
+    table = _add_difference(pd.concat(parts, ignore_index=True))
+    return table[[*columns[:-1], "difference", "bound", "beyond"]]
+
+
+def _add_difference(table: pd.DataFrame) -> pd.DataFrame:
+    """Add the difference from print, and whether it is beyond its bound."""
+    difference = table["measured"] - table["printed"]
+    beyond = difference.abs() > table["bound"]
+    return table.assign(difference=difference, beyond=beyond)
 
 
 def candidates_frame(
@@ -186,47 +187,24 @@ def candidates_frame(
     rows = []
     for k, arm in zip(SUBSAMPLES, study.arms, strict=True):
         variance = record[f"{arm.label}/variance"][..., 0]  # iterations, sizes, methods
-        for i, B in enumerate(sizes):
+        share = 1 / len(variance) + 1 / PRINTED_ITERATIONS
+        for (i, B), method in product(enumerate(sizes), CANDIDATES):
             raw = variance[:, i, METHODS.index(IJ)]
-            for method in CANDIDATES:
-                corrected = variance[:, i, METHODS.index(method)]
-                value, spread = _quotient(corrected, raw)
-                share = 1 / len(raw) + 1 / PRINTED_ITERATIONS
-                rows.append(
-                    {
-                        "candidate": method.label,
-                        "k": k,
-                        "B": B,
-                        "printed": float(target[(k, B)]),
-                        "measured": value,
-                        "bound": normal_quantile(LEVEL) * spread * np.sqrt(share),
-                    }
-                )
-    frame = pd.DataFrame(rows)
-    frame["difference"] = frame["measured"] - frame["printed"]
-    frame["beyond"] = frame["difference"].abs() > frame["bound"]
-    return frame
-
-
-def _quotient(x: Floats, y: Floats) -> tuple[float, float]:
-    """Compute the quotient of two means, and the spread of an iteration's share."""
-    value = float(x.mean() / y.mean())
-    return value, float(np.std(x - value * y, ddof=1) / y.mean())
-
-
-def rank_candidates(frame: pd.DataFrame) -> pd.DataFrame:
-    """Sort the candidates by their root mean square deviation from print."""
-    relative = frame["difference"] / frame["printed"]
-    grouped = frame.assign(relative=relative).groupby("candidate", sort=False)
-    table = pd.DataFrame(
-        {
-            "rms": grouped["relative"].agg(lambda x: float(np.sqrt(np.mean(x**2)))),
-            "largest": grouped["relative"].agg(lambda x: float(np.abs(x).max())),
-            "beyond": grouped["beyond"].sum(),
-            "cells": grouped.size(),
-        }
-    )
-    return table.sort_values("rms").reset_index()
+            corrected = variance[:, i, METHODS.index(method)]
+            quotient = float(corrected.mean() / raw.mean())
+            # The spread of an iteration's share in the quotient of the means
+            spread = float(np.std(corrected - quotient * raw, ddof=1) / raw.mean())
+            rows.append(
+                {
+                    "candidate": method.label,
+                    "k": k,
+                    "B": B,
+                    "printed": float(target[(k, B)]),
+                    "measured": quotient,
+                    "bound": normal_quantile(LEVEL) * spread * np.sqrt(share),
+                }
+            )
+    return _add_difference(pd.DataFrame(rows))
 
 
 def report(findings: Findings) -> Report:
@@ -271,8 +249,8 @@ def _jackknife_sentence(table: pd.DataFrame) -> str:
     worst = rows.iloc[int(relative.to_numpy().argmax())]
     return (
         f"IJ's variance ratios at p1 are within {WITHIN:.0%} of the printed ones in "
-        f"{int((relative <= WITHIN).sum())} of {len(rows)} cells; the largest "
-        f"deviation is {relative.max():.1%} (k = {worst['k']}, B = {worst['B']})."
+        f"{format_count(relative <= WITHIN)} cells; the largest deviation "
+        f"is {relative.max():.1%} (k = {worst['k']}, B = {worst['B']})."
     )
 
 
@@ -280,25 +258,12 @@ def _beyond_sentence(table: pd.DataFrame) -> str:
     printed = table[table["method"] != VSTATKIT.label]
     parts = []
     for (quantity, method), rows in printed.groupby(["quantity", "method"], sort=False):
-        beyond = rows[rows["beyond"]]
-        counts = beyond.groupby("point").size().items()
+        counts = rows[rows["beyond"]].groupby("point").size().items()
         points = ", ".join(f"{point}: {count}" for point, count in counts)
         where = f" ({points})" if points else ""
         name = quantity if method == "omnibus" else f"{quantity} of {method}"
-        parts.append(f"{name} {len(beyond)} of {len(rows)}{where}")
+        parts.append(f"{name} {format_count(rows['beyond'])}{where}")
     return f"Beyond their bounds: {'; '.join(parts)}."
-
-
-def _format_measured(rows: pd.DataFrame, digits: int) -> list[str]:
-    """Format measured numbers with their bounds and flags."""
-    return [
-        format_number(value, digits)
-        + ("" if pd.isna(bound) else f" ± {bound:.{digits}f}")
-        + ("*" if beyond else "")
-        for value, bound, beyond in zip(
-            rows["measured"], rows["bound"], rows["beyond"], strict=True
-        )
-    ]
 
 
 def _side_by_side(
@@ -307,15 +272,18 @@ def _side_by_side(
     """Show methods side by side: printed, then measured and difference."""
     digits = DIGITS[quantity]
     first = _rows(table, quantity, methods[0])
-    shown = first[KEYS].copy()
-    shown["printed"] = [format_number(value, digits) for value in first["printed"]]
+    shown = first[KEYS].assign(printed=format_numbers(first["printed"], digits))
     for method in methods:
         rows = _rows(table, quantity, method)
         name = "measured" if method in ("omnibus", IJ.label) else method
-        shown[name] = _format_measured(rows, digits)
-        shown[f"{name} − printed"] = [
-            format_number(value, digits) for value in rows["difference"]
-        ]
+        bounds = (
+            rows["bound"]
+            .map(f" ± {{:.{digits}f}}".format)
+            .where(rows["bound"].notna(), "")
+        )
+        marks = np.where(rows["beyond"], "*", "")
+        shown[name] = format_numbers(rows["measured"], digits) + bounds + marks
+        shown[f"{name} − printed"] = format_numbers(rows["difference"], digits)
     return shown
 
 
@@ -326,43 +294,42 @@ def _two_columns(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
     left.columns = [*KEYS, *(f"IJ {name}" for name in left.columns[3:])]
     right = right.drop(columns=KEYS).rename(columns={"printed": "corrected printed"})
     shown = pd.concat([left, right], axis=1)
-    ours = _rows(table, quantity, VSTATKIT.label)
-    digits = DIGITS[quantity]
-    shown["vstatkit"] = [format_number(value, digits) for value in ours["measured"]]
-    return shown
+    ours = _rows(table, quantity, VSTATKIT.label)["measured"]
+    return shown.assign(vstatkit=format_numbers(ours, DIGITS[quantity]))
 
 
 def _candidate_table(candidates: pd.DataFrame) -> pd.DataFrame:
-    ranked = rank_candidates(candidates)
-    return pd.DataFrame(
+    """Sort the candidates by their root mean square deviation from print."""
+    relative = candidates["difference"] / candidates["printed"]
+    columns = {"relative": relative, "square": relative**2}
+    groups = candidates.assign(**columns).groupby("candidate", sort=False)
+    ranked = pd.DataFrame(
         {
-            "candidate": ranked["candidate"],
-            "rms deviation": [f"{value:.1%}" for value in ranked["rms"]],
-            "largest": [f"{value:.1%}" for value in ranked["largest"]],
-            "cells beyond the bound": [
-                f"{beyond} of {cells}"
-                for beyond, cells in zip(ranked["beyond"], ranked["cells"], strict=True)
-            ],
+            "rms deviation": np.sqrt(groups["square"].mean()),
+            "largest": groups["relative"].agg(lambda x: x.abs().max()),
+            "cells beyond the bound": groups["beyond"].agg(format_count),
         }
-    )
+    ).sort_values("rms deviation")
+    percent = "{:.1%}".format
+    texts = {name: ranked[name].map(percent) for name in ("rms deviation", "largest")}
+    return ranked.assign(**texts).reset_index()
 
 
+# Marker, colour, label and shift of the methods in the figure.
 MARKS = {
-    IJ.label: ("o", "grey", "IJ"),
-    FORMULA.label: ("s", "blue", "corrected-V, the formula"),
-    DISTINCT.label: ("^", "orange", "corrected, distinct members"),
-    VSTATKIT.label: ("D", "green", "vstatkit"),
+    IJ.label: ("o", "grey", "IJ", 1.0),
+    FORMULA.label: ("s", "blue", "corrected-V, the formula", 0.94),
+    DISTINCT.label: ("^", "orange", "corrected, distinct members", 1.06),
+    VSTATKIT.label: ("D", "green", "vstatkit", 1.12),
 }
-SHIFT = {IJ.label: 1.0, FORMULA.label: 0.94, DISTINCT.label: 1.06, VSTATKIT.label: 1.12}
 
 
 def draw(table: pd.DataFrame) -> "Figure":
     """Plot printed and measured ratio and coverage at p1."""
     at_p1 = table[table["point"] == "p1"]
     figure, axes = make_panels(2, 3, height=3.1)
-    for column, k in enumerate(SUBSAMPLES):
+    for k, ratio, coverage in zip(SUBSAMPLES, *axes, strict=True):
         here = at_p1[at_p1["k"] == k]
-        ratio, coverage = axes[0][column], axes[1][column]
         _draw_marks(ratio, here, "ratio")
         ratio.axhline(1, color=COLOURS["black"], linewidth=0.8)
         ratio.set_yscale("log")
@@ -377,21 +344,19 @@ def draw(table: pd.DataFrame) -> "Figure":
     axes[1][0].set_ylim(lowest - 1, 101)
     axes[0][0].set_ylabel("Estimated / true variance")
     axes[1][0].set_ylabel("Coverage, %")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    add_legend(figure, axes[0][0], 3)
     return figure
 
 
 def _draw_marks(ax: "Axes", rows: pd.DataFrame, quantity: str) -> None:
-    for method, (marker, colour, label) in MARKS.items():
+    for method, (marker, colour, label, shift) in MARKS.items():
         cells = _rows(rows, quantity, method)
-        x = cells["B"].to_numpy() * SHIFT[method]
         bound = np.where(cells["bound"].isna(), 0.0, cells["bound"])
         # A bar to zero has no end on a logarithmic axis; no share is above 100 %.
         below = np.clip(bound, 0, 0.95 * np.maximum(cells["measured"], 0))
         room = 100 - cells["measured"] if quantity == "coverage" else np.inf
         ax.errorbar(
-            x,
+            cells["B"].to_numpy() * shift,
             cells["measured"],
             yerr=[below, np.minimum(bound, room)],
             fmt=marker,
@@ -400,12 +365,12 @@ def _draw_marks(ax: "Axes", rows: pd.DataFrame, quantity: str) -> None:
             linewidth=1,
             label=label,
         )
-    for method, name in ((IJ.label, "IJ"), (FORMULA.label, "corrected")):
-        cells = _rows(rows, quantity, method)
+    for printed, name, marker in ((IJ, "IJ", "x"), (FORMULA, "corrected", "+")):
+        cells = _rows(rows, quantity, printed.label)
         ax.plot(
             cells["B"],
             cells["printed"],
-            "x" if method == IJ.label else "+",
+            marker,
             color=COLOURS["black"],
             markersize=8,
             label=f"printed, {name}",

@@ -4,9 +4,11 @@ It runs the experiments, and reports goals met and missed, tables and a figure.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +22,9 @@ from vstatkit.studies.registry import Plan, Study, register
 from vstatkit.studies.report import (
     COLOURS,
     Report,
+    add_legend,
     clean_axes,
+    format_count,
     format_number,
     make_panels,
     markdown_table,
@@ -33,13 +37,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ITERATIONS = 500
-
 # Further parts of the study: the Monte Carlo error, and other packages.
 EXTRAS = ("seeds", "peers")
 DEFAULTS = ("fit", "estimators")  # settings that the goals are for
-
 HELD_OUT = "†"
-
 QUICK_NOTE = (
     "*Quick: a few trees where there should be thousands. This checks the machinery, "
     "not the intervals.*"
@@ -64,7 +65,7 @@ class Findings:
 
     points: pd.DataFrame  # every setting, design, estimator and query point
     designs: pd.DataFrame  # every setting, design and estimator
-    seeds: pd.DataFrame | None = None  # monte Carlo errors, stated and realised
+    seeds: pd.DataFrame | None = None  # Monte Carlo errors, stated and realised
     peers: pd.DataFrame | None = None  # every package, design and query point
     absent: Sequence[str] = ()  # packages that are not installed
 
@@ -112,30 +113,23 @@ def check_settings(names: Sequence[str]) -> None:
 
 def _run_settings(plan: Plan, wanted: Sequence[str], dgps: Sequence[DGP]) -> Records:
     """Run every design in one setting after the other, the defaults first."""
-    return {
-        (setting.name, dgp.name): plan.run(
-            experiments.SettingExperiment(dgp, setting, quick=plan.quick), ITERATIONS
-        )
-        for setting in SETTINGS.values()
-        if setting.name in wanted
-        for dgp in dgps
-        if setting.applies(dgp)
-    }
+    records = {}
+    for setting, dgp in product(SETTINGS.values(), dgps):
+        if setting.name in wanted and setting.applies(dgp):
+            experiment = experiments.SettingExperiment(dgp, setting, quick=plan.quick)
+            records[setting.name, dgp.name] = plan.run(experiment, ITERATIONS)
+    return records
 
 
 def _run_seeds(plan: Plan, dgps: Sequence[DGP]) -> Records:
     """Measure the Monte Carlo error on those of its designs that are wanted."""
-    capped = replace(plan, capped=True)
-    names = [dgp.name for dgp in dgps]
-    return {
-        (str(B), name): capped.run(
-            experiments.SeedExperiment(DGPS[name], B, quick=plan.quick),
-            experiments.SEEDS,
-        )
-        for B in experiments.SEED_SIZES
-        for name in experiments.SEED_DGPS
-        if name in names
-    }
+    capped, names = replace(plan, capped=True), [dgp.name for dgp in dgps]
+    records = {}
+    for B, name in product(experiments.SEED_SIZES, experiments.SEED_DGPS):
+        if name in names:
+            experiment = experiments.SeedExperiment(DGPS[name], B, quick=plan.quick)
+            records[str(B), name] = capped.run(experiment, experiments.SEEDS)
+    return records
 
 
 def _run_peers(plan: Plan, peers: Sequence[str], dgps: Sequence[DGP]) -> Records:
@@ -144,13 +138,12 @@ def _run_peers(plan: Plan, peers: Sequence[str], dgps: Sequence[DGP]) -> Records
     most = experiments.PEER_ITERATIONS
     data_sets = min(plan.iterations or most, most)
     records = {}
-    for peer in peers:
-        for dgp in dgps:
-            if experiments.peer_applies(peer, dgp):
-                experiment = experiments.PeerExperiment(peer, dgp, **size)
-                blocks = max(2, -(-data_sets // experiment.block))
-                record = replace(plan, iterations=blocks).run(experiment, blocks)
-                records[peer, dgp.name] = experiments.flatten_blocks(record)
+    for peer, dgp in product(peers, dgps):
+        if experiments.peer_applies(peer, dgp):
+            experiment = experiments.PeerExperiment(peer, dgp, **size)
+            blocks = max(2, -(-data_sets // experiment.block))
+            record = replace(plan, iterations=blocks).run(experiment, blocks)
+            records[peer, dgp.name] = experiments.flatten_blocks(record)
     return records
 
 
@@ -164,7 +157,7 @@ def report(found: Findings) -> Report:
         "## Our intervals by design",
         "Mean estimated over true variance (median over the points) · coverage of "
         "95 % intervals in percent, median over the points, and the lowest.",
-        markdown_table(_interval_table(found)),
+        _interval_table(found),
         *_test_pieces(found),
         "## Comparison of the estimators",
         "All estimators use the same trees. Width is the median, over data sets and "
@@ -190,17 +183,12 @@ def report(found: Findings) -> Report:
 def _introduction(found: Findings) -> str:
     typical = float(found.ours(found.points)["ratio_se"].median())
     counts = found.designs.groupby("setting", sort=False)["data_sets"].min()
-    alike = bool((counts == counts.iloc[0]).all())
-    if alike:
-        counts = counts.iloc[:1]
 
     def each(text: Callable[[int], str]) -> str:
         """Format every number of data sets, with its setting if they differ."""
-        texts = [text(int(count)) for count in counts]
-        if alike:
-            return texts[0]
-        pairs = zip(texts, counts.index, strict=True)
-        return ", ".join(f"{number} ({setting})" for number, setting in pairs)
+        if len(set(counts)) == 1:
+            return text(int(counts.iloc[0]))
+        return ", ".join(f"{text(int(n))} ({name})" for name, n in counts.items())
 
     estimators = ", ".join(f"`{name}` ({label})" for label, name in ESTIMATORS.items())
     return (
@@ -230,17 +218,30 @@ def goals(found: Findings) -> list[str]:
         if len(points):
             lines += [f"**{setting}**, {line}" for line in _goals_of(points, designs)]
     if found.seeds is not None:
-        lines.append(_seed_goal(found.seeds))
+        met = found.seeds["ratio"].between(1 / MC_GOAL, MC_GOAL)
+        lines.append(
+            f"**Monte Carlo error**, realised within a factor {MC_GOAL} of the stated "
+            f"one over {found.seeds['seeds'].max()} seeds: {format_count(met)} cells "
+            f"(one standard error of a cell is {found.seeds['se'].max():.0%}): "
+            f"{_verdict(met.all())}."
+        )
     return lines or ["Neither default was studied."]
 
 
 def _goals_of(points: pd.DataFrame, designs: pd.DataFrame) -> list[str]:
-    share = float(points["coverage"].between(*COVERAGE_GOAL).mean())
-    median = float(points["ratio"].median())
+    met = points["coverage"].between(*COVERAGE_GOAL)
+    median = points["ratio"].median()
+    missed = []
+    for name, cells in points.groupby("law", sort=False):
+        out = 100 * cells["coverage"][~met[cells.index]]
+        if len(out):
+            span = f"{out.min():.1f}" + (f" to {out.max():.1f}" if len(out) > 1 else "")
+            missed.append(f"{name} {len(out)} of {len(cells)} ({span})")
+    outside = f" Outside: {'; '.join(missed)}." if missed else ""
     lines = [
-        f"coverage in {_percents(COVERAGE_GOAL)}: {_count_in_goal(points)} cells (goal "
-        f"{metrics.CELLS_GOAL:.0%}): {_verdict(share >= metrics.CELLS_GOAL)}. Held-out "
-        f"designs: {_count_in_goal(points[points['held']])}.{_missed_points(points)}",
+        f"coverage in {_percents(COVERAGE_GOAL)}: {format_count(met)} cells (goal "
+        f"{metrics.CELLS_GOAL:.0%}): {_verdict(met.mean() >= metrics.CELLS_GOAL)}. "
+        f"Held-out designs: {format_count(met[points['held']])}.{outside}",
         f"median variance ratio {median:.2f} (goal {RATIO_GOAL[0]} to "
         f"{RATIO_GOAL[1]}): {_verdict(RATIO_GOAL[0] <= median <= RATIO_GOAL[1])}.",
     ]
@@ -248,57 +249,26 @@ def _goals_of(points: pd.DataFrame, designs: pd.DataFrame) -> list[str]:
         ("dead", metrics.NULL_GOAL, "null predictors rejected"),
         ("band", COVERAGE_GOAL, "bands of 20 points that cover"),
     ):
-        measured = designs.dropna(subset=column)
-        if len(measured):
+        shares = designs.set_index("law")[column].dropna()
+        if len(shares):
+            met = shares.between(*goal)
+            outside = ", ".join(
+                f"{name} {100 * share:.1f}" for name, share in shares[~met].items()
+            )
             lines.append(
-                f"{what} in {_percents(goal)}: {_by_design(measured, column, goal)}"
+                f"{what} in {_percents(goal)}: {format_count(met)} designs: "
+                f"{_verdict(met.all())}"
+                + (f". Outside: {outside}." if outside else ".")
             )
     return lines
 
 
-def _verdict(met: bool) -> str:
+def _verdict(met: bool | np.bool) -> str:
     return "met" if met else "missed"
 
 
 def _percents(goal: tuple[float, float]) -> str:
     return f"[{100 * goal[0]:g}, {100 * goal[1]:g}] %"
-
-
-def _count_in_goal(points: pd.DataFrame) -> str:
-    met = points["coverage"].between(*COVERAGE_GOAL)
-    return f"{int(met.sum())} of {len(points)}"
-
-
-def _missed_points(points: pd.DataFrame) -> str:
-    missed = []
-    for name, cells in points.groupby("law", sort=False):
-        out = 100 * cells["coverage"][~cells["coverage"].between(*COVERAGE_GOAL)]
-        if len(out):
-            span = f"{out.min():.1f}" + (f" to {out.max():.1f}" if len(out) > 1 else "")
-            missed.append(f"{name} {len(out)} of {len(cells)} ({span})")
-    return f" Outside: {'; '.join(missed)}." if missed else ""
-
-
-def _by_design(designs: pd.DataFrame, column: str, goal: tuple[float, float]) -> str:
-    met = designs[column].between(*goal)
-    out = designs[~met]
-    missed = ", ".join(
-        f"{name} {100 * value:.1f}"
-        for name, value in zip(out["law"], out[column], strict=True)
-    )
-    tail = f". Outside: {missed}." if missed else "."
-    verdict = _verdict(bool(met.all()))
-    return f"{int(met.sum())} of {len(designs)} designs: {verdict}{tail}"
-
-
-def _seed_goal(seeds: pd.DataFrame) -> str:
-    met = seeds["ratio"].between(1 / MC_GOAL, MC_GOAL)
-    return (
-        f"**Monte Carlo error**, realised within a factor {MC_GOAL} of the stated one "
-        f"over {int(seeds['seeds'].max())} seeds: {int(met.sum())} of {len(seeds)} "
-        f"cells (one standard error of a cell is {float(seeds['se'].max()):.0%}): "
-        f"{_verdict(bool(met.all()))}."
-    )
 
 
 def _design_label(name: str) -> str:
@@ -313,28 +283,24 @@ def _list_designs(frame: pd.DataFrame) -> list[str]:
     return [name for name in DGPS if name in set(frame["law"])]
 
 
-def _grid(frame: pd.DataFrame, settings: Sequence[str]) -> pd.DataFrame:
-    """Arrange the column `text` with designs in rows and settings in columns."""
-    texts = frame.set_index(["law", "setting"])["text"]
-    names = _list_designs(frame)
-    columns = {s: [str(texts.get((name, s), "–")) for name in names] for s in settings}
-    return pd.DataFrame({"design": [_design_label(name) for name in names], **columns})
-
-
-def _interval_table(found: Findings) -> pd.DataFrame:
-    grouped = found.ours(found.points).groupby(["setting", "law"], sort=False)
-    cells = grouped.agg(
-        ratio=("ratio", "median"),
-        middle=("coverage", "median"),
-        lowest=("coverage", "min"),
-    ).reset_index()
-    cells["text"] = [
-        f"{format_number(ratio, 2)} · {100 * middle:.1f} ({100 * lowest:.1f})"
-        for ratio, middle, lowest in zip(
-            cells["ratio"], cells["middle"], cells["lowest"], strict=True
-        )
+def _grid(texts: Mapping[Any, str], settings: Sequence[str]) -> str:
+    """Lay out texts by design and setting, with designs in rows."""
+    laws = {law for law, _ in texts}
+    rows = [
+        [_design_label(name), *(texts.get((name, s), "–") for s in settings)]
+        for name in DGPS
+        if name in laws
     ]
-    return _grid(cells, _list_settings(cells))
+    return markdown_table(pd.DataFrame(rows, columns=["design", *settings]))
+
+
+def _interval_table(found: Findings) -> str:
+    texts = {}
+    for key, cells in found.ours(found.points).groupby(["law", "setting"], sort=False):
+        coverage = 100 * cells["coverage"]
+        ratio = format_number(cells["ratio"].median(), 2)
+        texts[key] = f"{ratio} · {coverage.median():.1f} ({coverage.min():.1f})"
+    return _grid(texts, _list_settings(found.ours(found.points)))
 
 
 def _test_pieces(found: Findings) -> list[str]:
@@ -342,32 +308,26 @@ def _test_pieces(found: Findings) -> list[str]:
     settings = [name for name in _list_settings(cells) if SETTINGS[name].by_fit]
     if not settings:
         return []
-    texts = [
-        f"{format_number(100 * null, 1)} · {format_number(100 * band, 1)}"
-        for null, band in zip(cells["dead"], cells["band"], strict=True)
-    ]
+    shares = cells[["dead", "band"]].mul(100).map(partial(format_number, digits=1))
+    texts = (shares["dead"] + " · " + shares["band"]).set_axis(
+        pd.MultiIndex.from_frame(cells[["law", "setting"]])
+    )
+    proxies = cells.dropna(subset="shadows")
+    missed = ", ".join(
+        f"{100 * share:.1f} % ({setting})"
+        for setting, share in zip(proxies["setting"], proxies["shadows"], strict=True)
+    )
     return [
         "Null predictors rejected in percent of tests at the 5 % level · bands of 20 "
         "points that cover at all of them, in percent. `ForestRegressor` and "
         "`ForestClassifier` have neither.",
-        markdown_table(_grid(cells.assign(text=texts), settings)),
-        _proxy_sentence(found),
-    ]
-
-
-def _proxy_sentence(found: Findings) -> str:
-    rows = found.ours(found.designs).dropna(subset="shadows")
-    if rows.empty:
-        return ""
-    shares = ", ".join(
-        f"{100 * value:.1f} % ({setting})"
-        for setting, value in zip(rows["setting"], rows["shadows"], strict=True)
-    )
-    return (
+        _grid(texts.to_dict(), settings),
         "The expectation of a forest depends on null predictors that are correlated "
         "with relevant ones, so their expected effect is not zero. Intervals miss this "
-        f"expected effect in {shares}."
-    )
+        f"expected effect in {missed}."
+        if missed
+        else "",
+    ]
 
 
 def _estimator_table(found: Findings) -> pd.DataFrame:
@@ -399,7 +359,7 @@ def _summarise_cells(points: pd.DataFrame) -> dict[str, str]:
         "ratio (10 to 90 % of cells)": f"{ratio[0.5]:.2f} "
         f"({ratio[0.1]:.2f} to {ratio[0.9]:.2f})",
         "coverage, % (lowest)": f"{coverage.median():.1f} ({coverage.min():.1f})",
-        "cells in goal": _count_in_goal(points),
+        "cells in goal": format_count(points["coverage"].between(*COVERAGE_GOAL)),
         "width": format_number(points["median_width"].median(), 2),
     }
 
@@ -418,7 +378,7 @@ def _seed_pieces(found: Findings) -> list[str]:
                 "realised / stated": format_number(cells["ratio"].median(), 2),
                 "lowest": format_number(cells["ratio"].min(), 2),
                 "highest": format_number(cells["ratio"].max(), 2),
-                f"within {MC_GOAL}": f"{int(met.sum())} of {len(cells)}",
+                f"within {MC_GOAL}": format_count(met),
             }
         )
     names = ", ".join(dict.fromkeys(found.seeds["law"]))
@@ -461,20 +421,18 @@ def _peer_pieces(found: Findings) -> list[str]:
 
 
 def _design_table(found: Findings) -> pd.DataFrame:
-    dgps = [DGPS[name] for name in _list_designs(found.points)]
     return pd.DataFrame(
         {
-            "design": [_design_label(dgp.name) for dgp in dgps],
-            "n": [dgp.n for dgp in dgps],
-            "description": [dgp.description for dgp in dgps],
-            "null predictors": [
-                ", ".join(dgp.null + dgp.proxies) or "–" for dgp in dgps
-            ],
+            "design": _design_label(name),
+            "n": DGPS[name].n,
+            "description": DGPS[name].description,
+            "null predictors": ", ".join(DGPS[name].null + DGPS[name].proxies) or "–",
         }
+        for name in _list_designs(found.points)
     )
 
 
-MARKS = ("o", "s", "^", "D", "v", "P")
+MARKS = ("o", "s", "^", "D", "v", "P")  # of the estimators, like the colours
 HUES = ("grey", "orange", "blue", "green", "purple", "red")
 
 
@@ -482,25 +440,17 @@ def draw(points: pd.DataFrame) -> "Figure":
     """Plot the coverage of every cell, with a panel for each setting."""
     settings, names = _list_settings(points), _list_designs(points)
     figure, axes = make_panels(len(settings), 1, height=2.1)
-    for row, setting in enumerate(settings):
-        ax = axes[row][0]
+    for setting, ax in zip(settings, axes[:, 0], strict=True):
         _draw_marks(ax, points[points["setting"] == setting], names)
         title = f"{setting}: {SETTINGS[setting].description}".replace("`", "")
         ax.set_title(title, loc="left", fontsize="medium")
         ax.set_ylabel("Coverage, %")
-        last = row == len(settings) - 1
-        ax.set_xticks(
-            range(len(names)),
-            [_design_label(name) for name in names] if last else [""] * len(names),
-            rotation=35,
-            ha="right",
-            rotation_mode="anchor",
-        )
+        last = setting == settings[-1]
+        labels = [_design_label(name) if last else "" for name in names]
+        options = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+        ax.set_xticks(range(len(names)), labels, **options)
         ax.tick_params(axis="x", length=0)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=len(labels), frameon=False
-    )
+    add_legend(figure, axes[0][0], len(ESTIMATORS))
     return figure
 
 

@@ -35,27 +35,22 @@ ESTIMATORS = {
     "J": "jackknife",
     "vstatkit": "auto",
 }
-
 OURS = list(ESTIMATORS)[-1]
-
 ALPHA = 0.05
 QUICK_LEARNERS = 40
 
 SEEDS = 50  # ensembles grown on one data set to measure the Monte Carlo error
-
 SEED_DGPS = ("friedman10", "noise", "binary")
 SEED_SIZES: tuple[int | str, ...] = (500, 2000, "auto")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How ensembles are grown: by `fit`, or by the scikit-learn estimators.
-
-    `options` are the arguments of `fit` that differ from its defaults.
-    """
+    """How ensembles are grown: by `fit`, or by the scikit-learn estimators."""
 
     name: str
     description: str
+    # Arguments of `fit` that differ from its defaults
     options: Mapping[str, Any] = field(default_factory=dict)
     by_fit: bool = True
 
@@ -64,16 +59,13 @@ class Setting:
         return self.by_fit or dgp.groups is None
 
 
+_FORESTS = "the defaults of `ForestRegressor` and `ForestClassifier`"
 # Settings by name, in the order of the report.
 SETTINGS: dict[str, Setting] = {
     setting.name: setting
     for setting in (
         Setting("fit", "the defaults of `fit`"),
-        Setting(
-            "estimators",
-            "the defaults of `ForestRegressor` and `ForestClassifier`",
-            by_fit=False,
-        ),
+        Setting("estimators", _FORESTS, by_fit=False),
         Setting("half", "U, k = n/2", {"replace": False, "k": 0.5}),
         Setting("whole", "V, k = n", {"k": 1.0}),
         Setting("B500", "500 trees, the default k", {"B": 500}),
@@ -120,24 +112,24 @@ class DGPExperiment(ABC):
     dgp: DGP
     quick: bool = field(default=False, kw_only=True)
 
-    @property
     @abstractmethod
-    def name(self) -> str:
-        """Name of its random streams and checkpoints."""
-
-    @abstractmethod
-    def own_settings(self) -> dict[str, Any]:
-        """Describe the settings that only this experiment has."""
+    def own_settings(self) -> tuple[str, dict[str, Any]]:
+        """Return a name and the settings that only this experiment has."""
 
     @abstractmethod
     def run(self, seed: int, iteration: int) -> Record:
         """Run one iteration."""
 
+    @property
+    def name(self) -> str:
+        """Name of its random streams and checkpoints."""
+        return f"validity-{self.own_settings()[0]}-{self.dgp.name}"
+
     def settings(self) -> dict[str, Any]:
         """Describe all that the numbers depend on apart from the seed."""
         return {
             **describe_dgp(self.dgp),
-            **self.own_settings(),
+            **self.own_settings()[1],
             "estimators": ESTIMATORS,
             "quick": self.quick,
         }
@@ -160,14 +152,9 @@ class SettingExperiment(DGPExperiment):
 
     setting: Setting
 
-    @property
-    def name(self) -> str:
-        """Name of its random streams and checkpoints."""
-        return f"validity-{self.setting.name}-{self.dgp.name}"
-
-    def own_settings(self) -> dict[str, Any]:
-        """Describe the options of its ensembles."""
-        return {"options": dict(self.setting.options)}
+    def own_settings(self) -> tuple[str, dict[str, Any]]:
+        """Return the name of the setting and the options of its ensembles."""
+        return self.setting.name, {"options": dict(self.setting.options)}
 
     def run(self, seed: int, iteration: int) -> Record:
         """Draw a data set, grow its ensemble, and record all estimators."""
@@ -187,14 +174,9 @@ class SeedExperiment(DGPExperiment):
 
     B: int | str
 
-    @property
-    def name(self) -> str:
-        """Name of its random streams and checkpoints."""
-        return f"validity-seeds-{self.B}-{self.dgp.name}"
-
-    def own_settings(self) -> dict[str, Any]:
-        """Describe the size of its ensembles."""
-        return {"B": self.B}
+    def own_settings(self) -> tuple[str, dict[str, Any]]:
+        """Return a name and the size of its ensembles."""
+        return f"seeds-{self.B}", {"B": self.B}
 
     def run(self, seed: int, iteration: int) -> Record:
         """Grow an ensemble with its own seed."""
@@ -211,7 +193,16 @@ class SeedExperiment(DGPExperiment):
 
 def _record_results(dgp: DGP, results: EnsembleResults) -> Record:
     """Record intervals at the points, the band, and tests of null predictors."""
-    joint = _predict_band(results, dgp.band())
+    predictor = results.predictor
+    assert predictor is not None  # forests predict
+    X, index = predictor.rows(dgp.band())
+    # Predict the band with every learner once, for all estimators.
+    joint = replace(
+        results,
+        values=predictor.values(X),
+        labels=predictor.labels(index),
+        effect_values=None,
+    )
     by_estimator = [results.with_variance(name) for name in ESTIMATORS.values()]
     bands = [
         joint.with_variance(name).conf_int(ALPHA, simultaneous=True)
@@ -229,20 +220,6 @@ def _record_results(dgp: DGP, results: EnsembleResults) -> Record:
     }
 
 
-def _predict_band(results: EnsembleResults, points: pd.DataFrame) -> EnsembleResults:
-    """Predict with every learner once, for all estimators."""
-    predictor = results.predictor
-    if predictor is None:
-        raise TypeError("the ensembles of the study must predict.")
-    X, index = predictor.rows(points)
-    return replace(
-        results,
-        values=predictor.values(X),
-        labels=predictor.labels(index),
-        effect_values=None,
-    )
-
-
 def _stack_bounds(prefix: str, frames: Sequence[pd.DataFrame]) -> Record:
     return {
         f"{prefix}{name}": np.stack([frame[name].to_numpy() for frame in frames])
@@ -256,8 +233,7 @@ def _record_effects(
     frames = []
     for results in by_estimator:
         effects = results.effects_frame(ALPHA)
-        if effects is None:
-            raise TypeError("the ensembles of the study must have effects.")
+        assert effects is not None  # all designs have predictors
         rows = effects[effects.index.get_level_values(0).isin(predictors)]
         frames.append(rows.rename(columns={"ci_lower": "lower", "ci_upper": "upper"}))
     return {
@@ -281,12 +257,13 @@ def _run_estimators(dgp: DGP, data: pd.DataFrame, rng: int, *, quick: bool) -> R
         with warnings.catch_warnings():  # small ensembles are part of the study
             warnings.simplefilter("ignore", MonteCarloWarning)
             predictions.append(_predict_interval(forest, at))
+    means, stds, bounds = map(np.stack, zip(*predictions, strict=True))
     return {
         "B": np.array(float(len(forest.estimators_))),
-        "mean": predictions[0][0],
-        "variance": np.stack([std**2 for _, std, _ in predictions]),
-        "lower": np.stack([bounds[:, 0] for _, _, bounds in predictions]),
-        "upper": np.stack([bounds[:, 1] for _, _, bounds in predictions]),
+        "mean": means[0],
+        "variance": stds**2,
+        "lower": bounds[..., 0],
+        "upper": bounds[..., 1],
     }
 
 
@@ -303,22 +280,17 @@ def _predict_interval(
     if isinstance(forest, ForestRegressor):
         mean, std = forest.predict(at, return_std=True)
         return np.asarray(mean), np.asarray(std), bounds
-    mean, std = forest.predict_proba(at, return_std=True)
     columns = slice(1, 2) if len(forest.classes_) == 2 else slice(None)
-    flat = bounds[:, columns].reshape(-1, 2)
-    return (
-        np.asarray(mean)[:, columns].ravel(),
-        np.asarray(std)[:, columns].ravel(),
-        flat,
+    mean, std = (
+        np.asarray(values)[:, columns].ravel()
+        for values in forest.predict_proba(at, return_std=True)
     )
+    return mean, std, bounds[:, columns].reshape(-1, 2)
 
 
 # Other packages, and our own forests with as many trees and with normal quantiles.
-
 PEER_ITERATIONS = 200  # largest number of data sets for other packages
-
 R_SECONDS = 1200
-
 R_HEAD = """
 given <- commandArgs(TRUE)
 place <- function(name) file.path(given[1], paste0(name, ".csv"))
@@ -345,9 +317,7 @@ answer <- predict(forest, at[x], estimate.variance = TRUE)
 found <- data.frame(mean = answer$predictions, se = sqrt(answer$variance.estimates))
 """,
 }
-# Our forests with the trees and the quantiles of other packages.
-OWN_FORESTS = "vstatkit"
-
+OWN_FORESTS = "vstatkit"  # with the trees and the quantiles of other packages
 PEERS = (OWN_FORESTS, *R_CODE, "EconML")
 
 
@@ -398,12 +368,8 @@ class PeerExperiment:
 
     def settings(self) -> dict[str, Any]:
         """Describe all that the numbers depend on apart from the seed."""
-        return {
-            **describe_dgp(self.dgp),
-            "peer": self.peer,
-            "trees": self.trees,
-            "block": self.block,
-        }
+        own = {"peer": self.peer, "trees": self.trees, "block": self.block}
+        return describe_dgp(self.dgp) | own
 
     def run(self, seed: int, iteration: int) -> Record:
         """Draw a block of data sets and record the intervals of the forests."""
@@ -412,28 +378,23 @@ class PeerExperiment:
         stream = iteration_stream(seed, self.name, iteration, Draw.ENSEMBLE)
         seeds = stream.integers(2**31 - 1, size=self.block).tolist()
         if self.peer == OWN_FORESTS:
-            mean, se = self._fit_own_forests(frames, seeds)
+            fits = [
+                grow(self.dgp, frame, rng, B=self.trees)
+                for frame, rng in zip(frames, seeds, strict=True)
+            ]
+            estimates = np.array([[results.params, results.bse] for results in fits])
         else:
             fit_peer = _fit_econml if self.peer == "EconML" else self._fit_in_r
             tables = [encode_data(self.dgp, frame) for frame in frames]
-            mean, se = fit_peer(tables, encode_factors(self.dgp.points), seeds)
+            estimates = fit_peer(tables, encode_factors(self.dgp.points), seeds)
+        mean, se = estimates[:, 0], estimates[:, 1]
         half = normal_quantile(1 - ALPHA) * se
         bounds = {"lower": mean - half, "upper": mean + half, "variance": se**2}
         return {"mean": mean} | {name: a[:, None] for name, a in bounds.items()}
 
-    def _fit_own_forests(
-        self, frames: list[pd.DataFrame], seeds: list[int]
-    ) -> tuple[Floats, Floats]:
-        fits = [
-            grow(self.dgp, data, rng, B=self.trees)
-            for data, rng in zip(frames, seeds, strict=True)
-        ]
-        estimates = np.array([[results.params, results.bse] for results in fits])
-        return estimates[:, 0], estimates[:, 1]
-
     def _fit_in_r(
         self, tables: list[pd.DataFrame], at: pd.DataFrame, seeds: list[int]
-    ) -> tuple[Floats, Floats]:
+    ) -> Floats:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             at.to_csv(folder / "at.csv", index=False)
@@ -441,13 +402,8 @@ class PeerExperiment:
                 table.to_csv(folder / f"data{i}.csv", index=False)
             code = R_HEAD + R_CODE[self.peer] + R_TAIL
             _run_r(self.peer, code, [name, str(self.trees), *map(str, seeds)])
-            estimates = np.stack(
-                [
-                    pd.read_csv(folder / f"out{i}.csv").to_numpy(float)
-                    for i in range(1, len(tables) + 1)
-                ]
-            )
-        return estimates[..., 0], estimates[..., 1]
+            outputs = [folder / f"out{i}.csv" for i in range(1, len(tables) + 1)]
+            return np.stack([pd.read_csv(path).to_numpy(float).T for path in outputs])
 
 
 def encode_data(dgp: DGP, data: pd.DataFrame) -> pd.DataFrame:
@@ -477,7 +433,7 @@ def _run_r(peer: str, code: str, arguments: list[str]) -> None:
 
 def _fit_econml(
     tables: list[pd.DataFrame], at: pd.DataFrame, seeds: list[int]
-) -> tuple[Floats, Floats]:
+) -> Floats:
     from econml.grf import RegressionForest  # noqa: PLC0415 an optional package
 
     points, predictions = at.to_numpy(), []
@@ -486,5 +442,4 @@ def _fit_econml(
         forest.fit(table.drop(columns="y").to_numpy(), table[["y"]].to_numpy())
         both = forest.predict(points), forest.prediction_stderr(points)
         predictions.append([np.asarray(column)[:, 0] for column in both])
-    estimates = np.array(predictions)
-    return estimates[:, 0], estimates[:, 1]
+    return np.array(predictions)

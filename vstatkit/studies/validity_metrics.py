@@ -55,11 +55,8 @@ def point_frame(records: Records) -> pd.DataFrame:
     """Tabulate every setting, design, estimator and query point."""
     frames = []
     for (setting, name), record in records.items():
-        frame = _tabulate_points(record, list(ESTIMATORS))
-        frame.insert(0, "setting", setting)
-        frame.insert(1, "law", name)
-        frame.insert(2, "held", DGPS[name].held_out)
-        frames.append(frame)
+        first = {"setting": setting, "law": name, "held": DGPS[name].held_out}
+        frames.append(_tabulate_points(record, "estimator", list(ESTIMATORS), first))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -67,14 +64,16 @@ def peer_frame(records: Records) -> pd.DataFrame:
     """Tabulate every package, design and query point."""
     frames = []
     for (peer, name), record in records.items():
-        frame = _tabulate_points(record, [peer]).rename(columns={"estimator": "peer"})
-        frame.insert(0, "law", name)
-        frame.insert(1, "held", DGPS[name].held_out)
+        first = {"law": name, "held": DGPS[name].held_out}
+        frame = _tabulate_points(record, "peer", [peer], first)
         frames.append(frame.assign(data_sets=len(record["mean"])))
     return pd.concat(frames, ignore_index=True)
 
 
-def _tabulate_points(record: Record, labels: list[str]) -> pd.DataFrame:
+def _tabulate_points(
+    record: Record, column: str, labels: list[str], first: dict[str, Any]
+) -> pd.DataFrame:
+    """Tabulate every label and query point; `first` are constant columns."""
     mean, lower, upper = record["mean"], record["lower"], record["upper"]
     inside = covers_centre(mean, lower, upper)
     wide = np.broadcast_to(mean[:, None, :], lower.shape)
@@ -92,8 +91,9 @@ def _tabulate_points(record: Record, labels: list[str]) -> pd.DataFrame:
     }
     n_estimators, m = lower.shape[1:]
     frame = pd.DataFrame(
-        {
-            "estimator": np.repeat(labels, m),
+        first
+        | {
+            column: np.repeat(labels, m),
             "point": np.tile(np.arange(m), n_estimators),
             "true_sd": np.tile(np.sqrt(true_variance(mean)), n_estimators),
         }
