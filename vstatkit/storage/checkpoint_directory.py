@@ -232,17 +232,16 @@ def recorded_settings(directory: Path) -> dict[str, Any]:
         return {}
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        kind = type(manifest).__name__
-        obstacle = None if isinstance(manifest, dict) else f"it holds a {kind}"
+        obstacle = f"it holds a {type(manifest).__name__}"
     except ValueError as error:
-        manifest, obstacle = {}, str(error)
-    if obstacle is not None:
-        raise CheckpointError(
-            f"the settings of the checkpoints, {path}, cannot be read: {obstacle}. The "
-            "other files in this directory cannot be used without them: choose another "
-            "directory, or remove this one to start again."
-        )
-    return manifest
+        manifest, obstacle = None, str(error)
+    if isinstance(manifest, dict):
+        return manifest
+    raise CheckpointError(
+        f"the settings of the checkpoints, {path}, cannot be read: {obstacle}. The "
+        "other files in this directory cannot be used without them: choose another "
+        "directory, or remove this one to start again."
+    )
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:

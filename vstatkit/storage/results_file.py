@@ -571,7 +571,7 @@ def _unpack_limit(arrays: Arrays, m: int) -> Floats | float | None:
     limit = take_floats(arrays, "limit", 1)
     check(limit.size in (1, m), "limits and estimates differ in number.")
     check((limit >= 0).all(), "a limit is negative.")
-    return _scalar_if_single(limit)
+    return float(limit[0]) if limit.size == 1 else limit
 
 
 def _scalar_if_single(row: NDArray[Any]) -> Any:
@@ -618,14 +618,23 @@ def _unpack_tails(arrays: Arrays, m: int) -> Tails | None:
     return Tails(*map(_scalar_if_single, (error, skew, low, high)))
 
 
+# Fields of `ModelInfo` that any value of their types may have.
+INFO_FIELDS: dict[tuple[type, ...], tuple[str, ...]] = {
+    (str,): ("title", "response", "kernel", "units"),
+    (str, NoneType): ("formula", "weights", "groups"),
+    (bool,): ("coefficients", "weights_in_column"),
+}
+
+
 def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
     if isinstance(packed, dict):  # early files of layout 8 lack it
         packed.setdefault("weights_in_column", packed.get("weights") != "given")
     check_fields(packed, _field_names(ModelInfo), "`info`")
-    kinds = {**dict.fromkeys(("title", "response", "kernel", "units"), (str,))}
-    kinds |= dict.fromkeys(("formula", "weights", "groups"), (str, NoneType))
-    kinds |= dict.fromkeys(("coefficients", "weights_in_column"), (bool,))
-    fields = {name: take(packed, name, *kinds[name]) for name in kinds}
+    fields = {
+        name: take(packed, name, *kinds)
+        for kinds, names in INFO_FIELDS.items()
+        for name in names
+    }
     for name in ("unused_levels", "data_notes"):
         fields[name] = tuple(take_texts(packed, name))
     typical = packed["typical"]
