@@ -318,9 +318,7 @@ class LearnerFiles:
 
 
 def _add_oob(sums: OutOfBag | None, more: OutOfBag | None) -> OutOfBag | None:
-    if sums is None or more is None:
-        return sums or more
-    return sums + more
+    return sums + more if sums is not None and more is not None else sums or more
 
 
 def _check_unchanged(directory: Path, what: str, then: Floats, now: Floats) -> None:

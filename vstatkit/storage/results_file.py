@@ -139,9 +139,7 @@ TABLES: dict[str, type[EstimateTable]] = {
     kind.__name__: kind for kind in (EnsembleResults, ContrastResults, EstimateTable)
 }
 ORDERS_FORMAT = 8  # first layout with complete corrections beyond the first order
-# Prefix of the arrays of other learners that the estimates come from.
-CENTRE = "centre_"
-
+CENTRE = "centre_"  # prefix of the arrays of other learners that estimates come from
 DESIGN_FIELDS = ("n", "k", "replace", "seed")
 
 
@@ -208,7 +206,8 @@ def _pack_learners(results: EstimateTable, arrays: Arrays) -> dict[str, Any]:
     predictor, scores = results.predictor, results.scores
     if predictor is not None and predictor.n_kept == results.B:
         packed["predictor"] = _pack_predictor(predictor, arrays)
-    packed["effects"] = _pack_effects(results.effect_values, arrays)
+    if results.effect_values is not None:
+        packed["effects"] = _pack_effects(results.effect_values, arrays)
     if scores is not None:
         arrays["residuals"] = scores.residuals
         packed["scores"] = {"table": scores.table, "n_scored": scores.n_scored}
@@ -245,11 +244,7 @@ def _pack_design(design: SubsampleDesign, arrays: Arrays) -> dict[str, Any]:
     return {"name": "given", "fields": fields, "sparse": sparse.issparse(design.table)}
 
 
-def _pack_effects(
-    effects: EffectValues | None, arrays: Arrays
-) -> dict[str, Any] | None:
-    if effects is None:
-        return None
+def _pack_effects(effects: EffectValues, arrays: Arrays) -> dict[str, Any]:
     arrays["effects"] = effects.values
     settings = effects.frame.map(pack)
     return {
@@ -331,14 +326,13 @@ def _unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
         n, k = common["n"], common["k"]
         chosen = min(k, n - 1) if common["replace"] else min(k, n - k)
         check(chosen <= MAX_CHOSEN, "a complete design would be too large.")
-    design = kinds[name](**common, **options)
-    size = (
-        design.n_subsamples == B
-        if name == CompleteDesign.name
-        else design.with_size(B) == design
-    )
-    check(size, "the design has more learners, or fewer.")
-    return cast("SubsampleDesign", design)
+    design: SubsampleDesign = kinds[name](**common, **options)
+    if isinstance(design, CompleteDesign):
+        same = design.n_subsamples == B
+    else:
+        same = design.with_size(B) == design
+    check(same, "the design has more learners, or fewer.")
+    return design
 
 
 def _common_fields(fields: Any) -> dict[str, Any]:
@@ -392,8 +386,7 @@ def _unpack_counts(arrays: Arrays, B: int, n: int) -> Counts:
 # Arrays that any file may contain, besides those of the learners' codecs.
 ARRAYS = (
     *("values", "null", "limit", "support", "tails", "effects", "residuals"),
-    *("reference", "orders"),
-    *("typical_numbers", "frame_numbers"),
+    *("reference", "orders", "typical_numbers", "frame_numbers"),
     *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
     *("errors", *(PREFIX + name for name in TREE_CODEC.arrays)),
 )
@@ -752,23 +745,18 @@ def _unpack_predictor(packed: Any, arrays: Arrays, B: int) -> Predictor | None:
     kernel, learners = codec.unpack(packed, arrays, B, parsed.X.shape[1])
     _check_classes(parsed, classes, kernel.n_classes)
     predictor = Predictor(kernel, learners, parsed.coding, classes, None)
-    centre = _unpack_centre(packed, arrays, predictor)
-    return dataclasses.replace(predictor, centre=centre)
-
-
-def _unpack_centre(packed: Any, arrays: Arrays, own: Predictor) -> Predictor | None:
-    """Unpack the other learners that the estimates come from, if there are any."""
     fields = packed["centred_at"]
     if fields is None:
-        return None
+        return predictor
+    # The estimates come from other learners.
     kind = take(fields, "kind", str)
     check(kind == STAGED_CODEC.name, "estimates come from learners of no known kind.")
     check_fields(fields, ("kind", *STAGED_CODEC.fields), "`centred_at`")
-    B, p = len(own.learners), own.kernel.n_features
     stacked = _pop_arrays(arrays, CENTRE, STAGED_CODEC)
-    kernel, learners = STAGED_CODEC.unpack(fields, stacked, B, p)
-    check(own.kernel.n_classes is None, "classes have one kind of learners.")
-    return dataclasses.replace(own, kernel=kernel, learners=learners, coding=None)
+    other, learners = STAGED_CODEC.unpack(fields, stacked, B, kernel.n_features)
+    check(kernel.n_classes is None, "classes have one kind of learners.")
+    centre = Predictor(other, learners, None, classes, None)
+    return dataclasses.replace(predictor, centre=centre)
 
 
 _CLASSES = "learners and response differ in their classes."
@@ -778,18 +766,15 @@ def _check_classes(
     parsed: ParsedFormula, classes: tuple[Any, ...] | None, n_classes: int | None
 ) -> None:
     """Check that the classes of learners, names and response agree."""
+    # A response of zeros and ones has two classes without names; forests have their own
+    # class names, and the response contains codes.
+    size = 2 if classes is None else len(classes)
+    codes = parsed.classes is None and bool(np.isin(parsed.y, np.arange(size)).all())
     if classes is None:
-        # A response of zeros and ones has two classes without names.
-        unnamed = parsed.classes is None and _are_codes(parsed.y, 2)
-        check(n_classes is None or (unnamed and n_classes == 2), _CLASSES)
-        return
-    # Forests have their own class names, and the response contains codes.
-    known = parsed.classes is not None or _are_codes(parsed.y, len(classes))
-    check(known and n_classes == len(classes), _CLASSES)
-
-
-def _are_codes(y: Floats, n_classes: int) -> bool:
-    return bool(np.isin(y, np.arange(n_classes)).all())
+        check(n_classes is None or (codes and n_classes == 2), _CLASSES)
+    else:
+        known = codes or parsed.classes is not None
+        check(known and n_classes == size, _CLASSES)
 
 
 def _unpack_formula(packed: Any, numbers: Floats) -> ParsedFormula:

@@ -62,13 +62,12 @@ def in_parallel(
     work = Work(function, shared, lasting, n_jobs)
     elsewhere = not (backend is None or _shares_memory(backend))
     stays = here or most == 1 or in_dask_worker()  # its cluster is busy with such calls
-    if stays or (backend is not None and not elsewhere):
+    if not stays and (backend is None or elsewhere):
+        cluster = _find_cluster(backend, replace(work, n_jobs=most))
+        if cluster is not None:
+            return by_cluster(cluster, arguments, ordered=ordered)
+    if stays or not elsewhere:
         return by_threads(work, arguments, ordered=ordered, elsewhere=elsewhere)
-    cluster = _find_cluster(backend, replace(work, n_jobs=most))
-    if cluster is not None:
-        return by_cluster(cluster, arguments, ordered=ordered)
-    if not elsewhere:
-        return by_threads(work, arguments, ordered=ordered, elsewhere=False)
     generates = bool(backend.supports_return_generator)
     return by_processes(work, arguments, ordered=ordered, generates=generates)
 
