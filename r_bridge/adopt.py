@@ -22,24 +22,16 @@ from vstatkit.kernels.base import output_columns
 from vstatkit.sampling.design import SubsampleDesign, to_dense
 from vstatkit.variance.hoeffding import reference_places
 
+# Function that returns the predictions of every tree, (B, m) or (B, m, classes)
 ReadTrees = Callable[[pd.DataFrame], Floats]
-"""Function that returns the predictions of every tree, (B, m) or (B, m, classes)."""
 
 
 @dataclass(frozen=True)
 class TreesInR:
-    """Learners in R, which predict all at once.
+    """Learners in R, which predict all at once."""
 
-    Attributes
-    ----------
-    n_features : int
-        Columns that they read.
-    n_classes : int or None
-        None for regression.
-    """
-
-    n_features: int
-    n_classes: int | None
+    n_features: int  # columns that they read
+    n_classes: int | None  # None for regression
 
     coefficients: ClassVar[bool] = False
 
@@ -61,16 +53,11 @@ class RPredictor(Predictor):
     """Predictor that calls R with the columns of a data frame.
 
     All learners are one and the same function, which predicts with every tree.
-
-    Attributes
-    ----------
-    kinds : dict of str to str
-        Kinds of the columns in training, as `r_bridge.columns.kind_of` names them.
-    training : DataFrame or None
-        The training rows, if each is a unit by itself.
     """
 
+    # Kinds of the columns in training, as `r_bridge.columns.kind_of` names them
     kinds: Mapping[str, Kind] = field(default_factory=dict)
+    # The training rows, if each is a unit by itself
     training: pd.DataFrame | None = None
 
     def is_category(self, name: Any) -> bool:
@@ -152,39 +139,19 @@ def _own_weights(own: OwnLearners, rows: slice, B: int) -> Floats:
 
 @dataclass(frozen=True)
 class AdoptedForest:
-    """A forest fitted in R, with the values that vstatkit needs.
+    """A forest fitted in R, with the values that vstatkit needs."""
 
-    Attributes
-    ----------
-    package : str
-        Where it was grown.
-    counts : ndarray of shape (B, n)
-        In-bag counts.
-    read : callable
-        Gives every tree's predictions, or shares of classes, at query points.
-    columns : tuple of str
-        Columns of the query points that it reads.
-    kinds : dict of str to str
-        Their kinds in training; those of other columns are not checked.
-    replace : bool
-        Whether subsamples were drawn with replacement.
-    response : str
-        Name of the response.
-    classes : tuple of str or None
-        Levels of a categorical response.
-    scores : Scores or None
-        Out-of-bag scores, where the responses are known.
-    """
-
-    package: str
-    counts: Ints
+    package: str  # where it was grown
+    counts: Ints  # (B, n): in-bag counts
+    # Returns every tree's predictions, or shares of classes, at query points
     read: ReadTrees
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # columns of the query points that it reads
+    # Their kinds in training; those of other columns are not checked
     kinds: Mapping[str, Kind]
-    replace: bool
-    response: str
-    classes: tuple[str, ...] | None = None
-    scores: Scores | None = None
+    replace: bool  # whether subsamples were drawn with replacement
+    response: str  # name of the response
+    classes: tuple[str, ...] | None = None  # levels of a categorical response
+    scores: Scores | None = None  # out-of-bag scores, where the responses are known
 
     def results(
         self,
@@ -196,18 +163,8 @@ class AdoptedForest:
     ) -> EnsembleResults:
         """Predict at query points, and wrap as results.
 
-        Parameters
-        ----------
-        newdata : DataFrame or dict of columns
-            Query points.
-        train : DataFrame
-            Training data.
-        units : Index
-            Labels of the rows, or of the clusters, that were resampled.
-        variance : str
-            Variance estimator.
-        groups : array-like, optional
-            Group of every tree.
+        `units` are the labels of the rows, or of the clusters, that were resampled;
+        `groups` has the group of every tree.
         """
         n_classes = None if self.classes is None else len(self.classes)
         kernel = TreesInR(len(self.columns), n_classes)
@@ -230,26 +187,19 @@ class AdoptedForest:
             name=self.package,
             kind="trees",
         )
-        info = replace(
-            made.info,
-            title="Forest Results",
-            response=self._response(),
-            coefficients=False,
-        )
+        response = self.response
+        if self.classes is not None and n_classes == 2:
+            response = f"P({response} = {self.classes[1]})"
+        title = "Forest Results"
         return replace(
             made,
-            info=info,
+            info=replace(made.info, title=title, response=response, coefficients=False),
             scores=self.scores,
             predictor=predictor,
             support=prediction_support(kernel, made.design.n),
             tails=prediction_tails(kernel),
             reference=mixed_frame(train[list(self.columns)], kernel.n_outputs),
         ).with_variance(variance)
-
-    def _response(self) -> str:
-        if self.classes is None or len(self.classes) != 2:
-            return self.response
-        return f"P({self.response} = {self.classes[1]})"
 
 
 def mixed_frame(frame: pd.DataFrame, n_outputs: int) -> pd.DataFrame:

@@ -12,19 +12,19 @@ from r_bridge.exceptions import RUnavailableError
 from r_bridge.host import inside_r, rscript
 from r_bridge.packages import r_packages
 
+# Parts that are always needed, with their install commands on Debian and Ubuntu
 BASICS = {
     "R": "apt-get install r-base-core",
     "rpy2": 'pip install "rpy2>=3.6,<3.7" "rpy2-rinterface<3.6.6"',
 }
-"""Parts that are always needed, with their install commands on Debian and Ubuntu."""
 
 RPY2_FOR_OLDER_R = (
     "rpy2-rinterface {rinterface} needs R 4.5 or newer; this is R {r}. Run "
     '`pip install "rpy2-rinterface<3.6.6"`, or install a newer R.'
 )
 
+# First version of rpy2-rinterface that does not load with R before 4.5
 _NEEDS_NEWER_R = (3, 6, 6)
-"""First version of rpy2-rinterface that does not load with R before 4.5."""
 
 _ASK = """
 cat("R", format(getRversion()), "\\n")
@@ -37,18 +37,10 @@ for (name in commandArgs(trailingOnly = TRUE)) {
 
 @dataclass(frozen=True)
 class Availability(Mapping[str, str | None]):
-    """Versions of R, rpy2 and R packages, by name; None if missing.
+    """Versions of R, rpy2 and R packages, by name; None if missing."""
 
-    Attributes
-    ----------
-    versions : dict
-        Version, or None, of every part.
-    conflict : str or None
-        Why the parts do not work together, where they do not.
-    """
-
-    versions: dict[str, str | None]
-    conflict: str | None = None
+    versions: dict[str, str | None]  # version, or None, of every part
+    conflict: str | None = None  # why the parts do not work together, where they do not
 
     def __getitem__(self, name: str) -> str | None:
         return self.versions[name]

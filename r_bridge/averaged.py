@@ -19,11 +19,11 @@ from vstatkit._typing import Floats
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.results.marginal_effects import Averages
 
-LIMITS = {"lower": "lower", "upper": "upper"}
-"""Columns of `conf_int()`."""
+LIMITS = {"lower": "lower", "upper": "upper"}  # columns of `conf_int()`
 
 WHY_PLACES = "quantiles, standard deviations and observed values are R's."
 
+# Between which two values of a numeric predictor the rows move
 PLACES = """
 function(x, slope) {
   n <- length(x)
@@ -40,8 +40,8 @@ function(x, slope) {
        end = sapply(left, function(l) min(x[x >= l + h - slack])), step = h)
 }
 """
-"""Between which two values of a numeric predictor the rows move."""
 
+# The average of one learner is the mean over the rows of its own predictions
 AVERAGE = """
 function(start, end, widths) {
   # start, end: predictions of every tree for every row, (trees, rows)
@@ -49,7 +49,6 @@ function(start, end, widths) {
   list(values = rowMeans(secants), width = 1 / mean(1 / widths))
 }
 """
-"""The average of one learner is the mean over the rows of its own predictions."""
 
 
 def averages(

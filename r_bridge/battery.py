@@ -13,53 +13,33 @@ from r_bridge.check_ranger import compare_ranger
 from r_bridge.compare import Comparison
 from vstatkit import datasets
 
-N = 50
-"""Observations of each data set."""
+N = 50  # observations of each data set
 
-B = 100
-"""Trees; n divides B k for every k below, so that balanced designs are exact."""
+B = 100  # trees; n divides B k for every k below, so that balanced designs are exact
 
+# Trees of regression forests on small subsamples: ranger's jackknife after bootstrap
+# takes off (e - 1) n v/B, which leaves zero where trees are few
 MANY_TREES = {"n/2": 2000, "n/5": 4000}
-"""Trees of regression forests on small subsamples: ranger's jackknife after
-bootstrap takes off (e - 1) n v/B, which leaves zero where trees are few."""
 
-POINTS = 12
-"""Query points; ranger calibrates above 20."""
+POINTS = 12  # query points; ranger calibrates above 20
 
+# How many of ten data sets have balanced designs; the others have iid ones
 BALANCED_SEEDS = 7
-"""How many of ten data sets have balanced designs; the others have iid ones."""
 
 FORMULA = "y ~ `x 1` + x2 + größe + x4"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One way to grow ranger's forests.
+    """One way to grow ranger's forests."""
 
-    Attributes
-    ----------
-    title : str
-        What the certificate calls it.
-    kind : {"regression", "probability"}
-        Kind of forest.
-    replace : bool
-        With replacement or without.
-    k : int
-        Subsample size.
-    B : int
-        Trees.
-    points : int
-        Query points.
-    design : {"balanced", "iid"} or None
-        How subsamples are drawn; None leaves it to the data set's number.
-    """
-
-    title: str
-    kind: str
-    replace: bool
-    k: int
-    B: int = B
-    points: int = POINTS
+    title: str  # what the certificate calls it
+    kind: str  # of forest: "regression" or "probability"
+    replace: bool  # with replacement or without
+    k: int  # subsample size
+    B: int = B  # trees
+    points: int = POINTS  # query points
+    # "balanced" or "iid"; None leaves it to the data set's number
     design: str | None = None
 
 
@@ -77,9 +57,10 @@ def _main_settings() -> Iterator[Setting]:
                 yield Setting(title, kind, replace, k, trees)
 
 
+# Two kinds of forest, each with three sizes with and three without replacement
 SETTINGS = tuple(_main_settings())
-"""Two kinds of forest, each with three sizes with and three without replacement."""
 
+# Where ranger's formulas have corners
 EDGE_CASES = (
     Setting(
         "few trees without replacement: rows that every tree has seen",
@@ -120,7 +101,6 @@ EDGE_CASES = (
         points=30,
     ),
 )
-"""Where ranger's formulas have corners."""
 
 
 def data_set(seed: int, kind: str, n: int = N) -> pd.DataFrame:
@@ -156,6 +136,7 @@ def query_points(seed: int, setting: Setting) -> pd.DataFrame:
     return data_set(seed + 1000, setting.kind).head(setting.points)
 
 
+# Ways to grow grf's forests, by what sets them apart
 GRF_SETTINGS: dict[str, dict[str, Any]] = {
     "grf's defaults": {},
     "without honesty": {"honesty": False},
@@ -164,7 +145,6 @@ GRF_SETTINGS: dict[str, dict[str, Any]] = {
     "weights, leaves not pruned": {"weights": "w", "honesty_prune_leaves": False},
     "missing values": {"gaps": True},
 }
-"""Ways to grow grf's forests, by what sets them apart."""
 
 
 def compare_live_grf(found: Availability) -> dict[str, Comparison]:

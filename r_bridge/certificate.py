@@ -9,7 +9,14 @@ import numpy as np
 
 import vstatkit as vs
 from r_bridge.availability import require
-from r_bridge.compare import Comparison, Quantity, notes, table, wrapped
+from r_bridge.compare import (
+    Comparison,
+    Quantity,
+    notes,
+    table,
+    table_cells,
+    wrapped,
+)
 from r_bridge.forests import FORESTS, Sections
 from r_bridge.reported import reported_sections
 from vstatkit.storage.archive import write_text_whole
@@ -170,32 +177,28 @@ def pool(section: Sequence[Comparison]) -> list[Quantity]:
 
     Numbers with another tolerance have a row of their own.
     """
-    found: dict[tuple[str, float | None], list[Quantity]] = {}
+    groups: dict[tuple[str, float | None], list[Quantity]] = {}
     for comparison in section:
-        for one in comparison.quantities:
-            found.setdefault((one.name, one.tolerance), []).append(one)
-    return [_pooled_quantity(parts) for parts in found.values()]
-
-
-def _pooled_quantity(parts: Sequence[Quantity]) -> Quantity:
-    return Quantity(
-        parts[0].name,
-        np.concatenate([np.ravel(part.ours) for part in parts]),
-        np.concatenate([np.ravel(part.theirs) for part in parts]),
-        parts[0].tolerance,
-        next((part.reason for part in parts if part.reason), ""),
-    )
+        for quantity in comparison.quantities:
+            key = quantity.name, quantity.tolerance
+            groups.setdefault(key, []).append(quantity)
+    return [
+        Quantity(
+            name,
+            np.concatenate([np.ravel(part.ours) for part in parts]),
+            np.concatenate([np.ravel(part.theirs) for part in parts]),
+            tolerance,
+            next((part.reason for part in parts if part.reason), ""),
+        )
+        for (name, tolerance), parts in groups.items()
+    ]
 
 
 def markdown_row(quantity: Quantity) -> str:
     """Format a quantity as a row of a Markdown table."""
-    bound = "" if quantity.tolerance is None else f"{quantity.tolerance:.0e}"
-    name = quantity.name.replace("|", r"\|")
-    return (
-        f"| {name} | {quantity.points} | {quantity.n_missing} "
-        f"| {quantity.n_zero} "
-        f"| {quantity.difference:.1e} | {bound} | {quantity.verdict} |"
-    )
+    name, *cells = table_cells(quantity)
+    name = name.replace("|", r"\|")
+    return f"| {' | '.join([name, *cells])} |"
 
 
 def _heading(package: str, title: str, section: Sequence[Comparison]) -> str:
@@ -206,15 +209,10 @@ def _heading(package: str, title: str, section: Sequence[Comparison]) -> str:
 def _count(package: str, sections: Sections) -> str:
     comparisons = [one for section in sections.values() for one in section]
     worst = max((one.difference for one in comparisons), default=0.0)
+    recorded = sum("recorded" in one.versions for one in comparisons)
+    live = len(comparisons) - recorded
     return (
         f"{len(comparisons)} {package} forests in {len(sections)} settings: "
-        f"largest relative difference {worst:.1e}{_recorded(comparisons)}"
+        f"largest relative difference {worst:.1e}"
+        + (f" ({recorded} recorded, {live} live)" if recorded else "")
     )
-
-
-def _recorded(comparisons: Sequence[Comparison]) -> str:
-    """Count recorded and live forests, as text."""
-    recorded = sum("recorded" in one.versions for one in comparisons)
-    if not recorded:
-        return ""
-    return f" ({recorded} recorded, {len(comparisons) - recorded} live)"

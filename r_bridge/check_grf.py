@@ -29,6 +29,7 @@ WHY_CONSTANTS = (
     "exchanging the constants."
 )
 
+# Options of grf that have arguments of their own here
 OWN_OPTIONS = {
     "num.trees": "B",
     "sample.fraction": "k",
@@ -37,7 +38,6 @@ OWN_OPTIONS = {
     "seed": "rng",
     "num.threads": "threads",
 }
-"""Options of grf that have arguments of their own here."""
 
 GROW = """
 function(X, Y, options) do.call(
@@ -45,6 +45,7 @@ function(X, Y, options) do.call(
 )
 """
 
+# What grf says at query points; without groups it has no variance
 EXTRACT = """
 function(forest, X, threads) {
   loadNamespace("grf")
@@ -61,7 +62,6 @@ function(forest, X, threads) {
   )
 }
 """
-"""What grf says at query points; without groups it has no variance."""
 
 
 def compare_grf(

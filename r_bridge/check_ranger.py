@@ -22,6 +22,7 @@ from vstatkit.sampling.design import check_units, to_dense
 from vstatkit.sampling.registry import ensemble_size, make_design, subsample_size
 from vstatkit.variance.registry import ESTIMATORS
 
+# Options of ranger that have arguments of their own here
 OWN_OPTIONS = {
     "num.trees": "B",
     "sample.fraction": "k",
@@ -32,13 +33,12 @@ OWN_OPTIONS = {
     "seed": "rng",
     "num.threads": "threads",
 }
-"""Options of ranger that have arguments of their own here."""
 
+# Ways to draw subsamples for which ranger's formulas hold
 DESIGNS = ("balanced", "iid")
-"""Ways to draw subsamples for which ranger's formulas hold."""
 
+# Spread of trees' predictions, relative to their size, that is rounding
 AGREEMENT = 1e-12
-"""Spread of trees' predictions, relative to their size, that is rounding."""
 
 WHY_CALIBRATED_DIFFERS = (
     "above 20 points ranger replaces each variance by an empirical Bayes estimate from "
@@ -187,20 +187,9 @@ def compared(
 ) -> list[Quantity]:
     """Compute every quantity on our side, and compare it with ranger's.
 
-    Parameters
-    ----------
-    forest : RangerNumbers
-        What ranger says.
-    counts : ndarray of shape (B, n)
-        The design that ranger was given.
-    replace : bool
-        Whether it was drawn with replacement.
-    regression : bool
-        Whether the forest has ranger's jackknife after bootstrap too.
-    calibrated : bool
-        Whether ranger calibrates, for more than 20 query points.
-    tolerance : float
-        Largest relative difference that counts as equal.
+    The counts, shape (B, n), are the design that ranger was given. Regression forests
+    have ranger's jackknife after bootstrap too; ranger calibrates for more than 20
+    query points.
     """
     values = forest.tree_values()
     everything = np.ones(counts.shape[1], dtype=bool)
@@ -214,10 +203,16 @@ def compared(
         Quantity("ensemble mean", plain.params.to_numpy(), forest.mean(), tolerance),
     ]
     variances = [Quantity("IJ-U, rInfJack", ours, theirs, tolerance)]
+    name, squares = "IJ-U, calibrated", forest.squared_se("infjack")
     if calibrated:
-        variances.append(_calibrated(forest, plain.components.sampling))
-    else:
-        variances.append(_squared_se(forest, counts, values, replace, tolerance))
+        ours, reason = plain.components.sampling, WHY_CALIBRATED_DIFFERS
+        variances.append(Quantity(name, ours, squares, None, reason))
+    else:  # `predict(type = "se")` is missing for negative variances
+        rows = rows_ranger_keeps(counts)
+        ours = rangers_ij_u(counts, values, replace=replace, rows=rows)
+        ours = np.where(ours < 0, np.nan, ours)
+        name, reason = "IJ-U, predict(se)^2", "" if rows.all() else WHY_FILTER
+        variances.append(Quantity(name, ours, squares, tolerance, reason))
     if regression:
         jackknife = rangers_jackknife(counts, values, replace=replace)
         squares = forest.squared_se("jack")
@@ -238,29 +233,6 @@ def _without_rounding(quantity: Quantity, values: Floats) -> Quantity:
         for side in (quantity.ours, quantity.theirs)
     )
     return changed(quantity, ours=ours, theirs=theirs)
-
-
-def _calibrated(forest: RangerNumbers, ours: Floats) -> Quantity:
-    """Show ranger's calibrated variances, for information."""
-    theirs = forest.squared_se("infjack")
-    name = "IJ-U, calibrated"
-    return Quantity(name, ours, theirs, None, WHY_CALIBRATED_DIFFERS)
-
-
-def _squared_se(
-    forest: RangerNumbers,
-    counts: Ints,
-    values: Floats,
-    replace: bool,
-    tolerance: float,
-) -> Quantity:
-    """Compare with `predict(type = "se")`, which is missing for negative variances."""
-    rows = rows_ranger_keeps(counts)
-    variance = rangers_ij_u(counts, values, replace=replace, rows=rows)
-    ours = np.where(variance < 0, np.nan, variance)
-    reason = "" if rows.all() else WHY_FILTER
-    theirs = forest.squared_se("infjack")
-    return Quantity("IJ-U, predict(se)^2", ours, theirs, tolerance, reason)
 
 
 def _corrected(

@@ -18,6 +18,9 @@ from vstatkit.formula.expressions import bare_name
 from vstatkit.formula.input_checks import as_frame, is_number
 from vstatkit.formula.parse import ParsedFormula, parse
 
+# Code new data with the factor levels of the training data. ranger and randomForest
+# code a factor by the levels that the new data happen to have, and would silently
+# predict another category.
 _ALIGN = """
 function(new, train) {
   for (name in intersect(names(new), names(train))) {
@@ -35,14 +38,8 @@ function(new, train) {
   new
 }
 """
-"""Code new data with the factor levels of the training data.
 
-ranger and randomForest code a factor by the levels that the new data happen to
-have, and would silently predict another category.
-"""
-
-POINTS = 20
-"""Query points where none are given: ranger calibrates above 20."""
+POINTS = 20  # query points where none are given: ranger calibrates above 20
 
 
 Kind = Literal["numeric", "logical", "a date", "category"]
@@ -50,21 +47,12 @@ Kind = Literal["numeric", "logical", "a date", "category"]
 
 @dataclass(frozen=True)
 class ForestData:
-    """Training data and query points as columns.
+    """Training data and query points as columns."""
 
-    Attributes
-    ----------
-    parsed : ParsedFormula
-        The formula applied to the training data.
-    x : DataFrame
-        Predictors of the training data, rows with missing values left out.
-    new : DataFrame
-        Predictors of the query points.
-    """
-
-    parsed: ParsedFormula
+    parsed: ParsedFormula  # the formula applied to the training data
+    # Predictors of the training data, rows with missing values left out
     x: pd.DataFrame
-    new: pd.DataFrame
+    new: pd.DataFrame  # predictors of the query points
 
     @property
     def response(self) -> pd.Series:
@@ -86,19 +74,9 @@ def read_columns(
 ) -> ForestData:
     """Apply a formula of plain columns to the data and to the query points.
 
-    Parameters
-    ----------
-    formula : str
-        Written as in R or as in patsy; the right-hand side names columns, or is
-        `.`, since R's forests take columns as they are.
-    data : DataFrame or dict of columns
-        Training data.
-    newdata : DataFrame, dict of columns or None
-        Query points; None for the first rows of the training data.
-    not_in_dot : tuple of str
-        Columns that `.` does not stand for.
-    missing : {"drop", "pass"}
-        Leave rows with missing values out, or keep those whose response is known.
+    The right-hand side names columns, or is `.`, without the columns `not_in_dot`.
+    Query points are by default the first rows of the training data. Rows with missing
+    values are dropped, or kept if their response is known ("pass").
     """
     parsed = parse(
         translate_formula(formula),
@@ -139,13 +117,7 @@ def as_query(newdata: DataLike) -> pd.DataFrame:
 
 
 def options_of_r(given: Mapping[str, Any], own: Mapping[str, str]) -> dict[str, Any]:
-    """Write option names with R's dots; reject those that are separate arguments.
-
-    Examples
-    --------
-    >>> options_of_r({"max_depth": 3}, {"num.trees": "B"})
-    {'max.depth': 3}
-    """
+    """Write option names with R's dots; reject those that are separate arguments."""
     named = {name.replace("_", "."): value for name, value in given.items()}
     for name in named:
         if name in own:
@@ -155,8 +127,8 @@ def options_of_r(given: Mapping[str, Any], own: Mapping[str, str]) -> dict[str, 
     return named
 
 
+# R's whole numbers have 32 bits, and ranger's seed is one more than ours
 LARGEST_SEED = 2**31 - 2
-"""R's whole numbers have 32 bits, and ranger's seed is one more than ours."""
 
 
 def seed_of_r(rng: Any) -> int:
@@ -178,13 +150,7 @@ def aligned_frame(newdata: pd.DataFrame, train: RObject) -> RObject:
 
 
 def kind_of(column: pd.Series) -> Kind:
-    """Return the type of a column for R's forests; text is a category.
-
-    Examples
-    --------
-    >>> kind_of(pd.Series([1.5])), kind_of(pd.Series(["a"])), kind_of(pd.Series([True]))
-    ('numeric', 'category', 'logical')
-    """
+    """Return the type of a column for R's forests; text is a category."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return "category"
     if is_number(column):

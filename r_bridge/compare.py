@@ -10,11 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-TOLERANCE = 1e-10
-"""Largest relative difference of numbers that differ in rounding only."""
+TOLERANCE = 1e-10  # largest relative difference of numbers that differ in rounding only
 
-WIDTH = 83
-"""Columns of a printed table."""
+WIDTH = 83  # columns of a printed table
 
 Verdict = Literal["equal", "DIFFERENT", "not compared", "information"]
 
@@ -62,9 +60,8 @@ class Quantity:
     @cached_property
     def n_zero(self) -> int:
         """Numbers that are zero on both sides, where a wrong factor goes unnoticed."""
-        return int(
-            ((np.asarray(self.ours) == 0) & (np.asarray(self.theirs) == 0)).sum()
-        )
+        zero = (np.asarray(self.ours) == 0) & (np.asarray(self.theirs) == 0)
+        return int(zero.sum())
 
     @property
     def same_missing(self) -> bool:
@@ -93,14 +90,6 @@ def largest_relative_difference(a: ArrayLike, b: ArrayLike) -> float:
     """Compute the largest `|a - b| / max(|a|, |b|)` over non-missing numbers.
 
     An infinite number differs infinitely from any other.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> largest_relative_difference(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
-    0.5
-    >>> largest_relative_difference(np.array([np.inf]), np.array([2.0]))
-    inf
     """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     unequal = ~(np.isnan(x) | np.isnan(y)) & (x != y)
@@ -149,7 +138,19 @@ class Comparison:
 
     def to_frame(self) -> pd.DataFrame:
         """Tabulate, with one row per quantity."""
-        return pd.DataFrame([row(quantity) for quantity in self.quantities])
+        rows = [
+            {
+                "quantity": quantity.name,
+                "points": quantity.points,
+                "missing": quantity.n_missing,
+                "zero": quantity.n_zero,
+                "largest relative difference": quantity.difference,
+                "tolerance": quantity.tolerance,
+                "verdict": quantity.verdict,
+            }
+            for quantity in self.quantities
+        ]
+        return pd.DataFrame(rows)
 
     def assert_close(self) -> None:
         """Raise an `AssertionError` with the table if a comparison fails."""
@@ -165,19 +166,6 @@ class Comparison:
     __repr__ = __str__
 
 
-def row(quantity: Quantity) -> dict[str, object]:
-    """One quantity as a row of a table."""
-    return {
-        "quantity": quantity.name,
-        "points": quantity.points,
-        "missing": quantity.n_missing,
-        "zero": quantity.n_zero,
-        "largest relative difference": quantity.difference,
-        "tolerance": quantity.tolerance,
-        "verdict": quantity.verdict,
-    }
-
-
 def table(quantities: Sequence[Quantity]) -> str:
     """Write a table of quantities for a terminal."""
     widths = (21, 8, 7, 7, 12, 10, 12)
@@ -186,12 +174,13 @@ def table(quantities: Sequence[Quantity]) -> str:
         *("largest rel.", "tolerance", "verdict"),
     )
     rows = [_aligned(heads, widths)]
-    rows += [_aligned(_cells(quantity), widths) for quantity in quantities]
+    rows += [_aligned(table_cells(quantity), widths) for quantity in quantities]
     rule = "-" * len(rows[0])
     return "\n".join([rule, rows[0], rule, *rows[1:], rule])
 
 
-def _cells(quantity: Quantity) -> tuple[str, ...]:
+def table_cells(quantity: Quantity) -> tuple[str, ...]:
+    """Format a quantity as a row of a table."""
     bound = "" if quantity.tolerance is None else f"{quantity.tolerance:.0e}"
     return (
         quantity.name,
@@ -205,11 +194,9 @@ def _cells(quantity: Quantity) -> tuple[str, ...]:
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first = f"{cells[0]:<{widths[0]}}"
-    rest = [
-        f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True)
-    ]
-    return " ".join([first, *rest])
+    pairs = zip(cells[1:], widths[1:], strict=True)
+    rest = [f"{cell:>{width}}" for cell, width in pairs]
+    return " ".join([f"{cells[0]:<{widths[0]}}", *rest])
 
 
 def notes(quantities: Sequence[Quantity]) -> list[str]:

@@ -117,16 +117,9 @@ def from_r_frame(given: RObject) -> pd.DataFrame:
     """Make a pandas data frame; factors become categories, NA missing values."""
     parts = session.call(_TAKE_APART, given)
     columns = {name: _column_from_r(name, part) for name, part in parts.items()}
-    return pd.DataFrame(columns, index=_row_names(given))
-
-
-def _row_names(given: RObject) -> pd.Index | None:
-    """Return the row names, or None if R only numbers the rows."""
     names = session.call("function(frame) attr(frame, 'row.names')", given)
-    if np.array_equal(names, np.arange(1, len(names) + 1)):
-        return None
-    index: pd.Index = pd.Index(list(names))
-    return index
+    numbered = np.array_equal(names, np.arange(1, len(names) + 1))
+    return pd.DataFrame(columns, index=None if numbered else pd.Index(list(names)))
 
 
 def _column_from_r(name: str, part: dict[str, Any]) -> Any:
@@ -139,13 +132,8 @@ def _column_from_r(name: str, part: dict[str, Any]) -> Any:
 def column_from_parts(name: str, part: Mapping[str, Any]) -> Any:
     """Build a column from the parts that R returned.
 
-    Parameters
-    ----------
-    name : str
-        What the column is called.
-    part : dict
-        `kind`; `values`, numbers that are NaN where missing, or texts; `levels` and
-        `ordered` of a factor, whose values count from one; `zone` of times.
+    These are `kind`; `values`, numbers that are NaN where missing, or texts; `levels`
+    and `ordered` of a factor, whose values count from one; `zone` of times.
     """
     kind, values = part["kind"], part.get("values")
     make = _COLUMNS.get(kind)
@@ -173,14 +161,17 @@ def _time(values: Any, part: Mapping[str, Any]) -> Any:
 
 
 def _logical(values: Any, _: Mapping[str, Any]) -> Any:
-    whole = not np.isnan(values).any()
-    return values.astype(bool) if whole else pd.array(_truth(values), "boolean")
+    if not np.isnan(values).any():
+        return values.astype(bool)
+    truth = [None if np.isnan(value) else bool(value) for value in values]
+    return pd.array(truth, "boolean")
 
 
 def _integer(values: Any, _: Mapping[str, Any]) -> Any:
     return values if np.isnan(values).any() else values.astype(np.int64)
 
 
+# How a column is made, by its kind in R
 _COLUMNS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "factor": _factor,
     "date": _date,
@@ -190,11 +181,6 @@ _COLUMNS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "number": lambda values, _: values,
     "text": lambda values, _: pd.Series(list(values), dtype=object).array,
 }
-"""How a column is made, by its kind in R."""
-
-
-def _truth(values: Floats) -> list[bool | None]:
-    return [None if np.isnan(one) else bool(one) for one in values]
 
 
 def counts_to_inbag(counts: Any) -> list[Ints]:

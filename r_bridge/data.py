@@ -7,8 +7,7 @@ from r_bridge.convert import from_r_frame
 from r_bridge.exceptions import RError
 from vstatkit.formula.input_checks import suggest_name
 
-OWN_PACKAGE = "datasets"
-"""Where R has its own data sets."""
+OWN_PACKAGE = "datasets"  # where R has its own data sets
 
 _HAS_PACKAGE = "function(package) nzchar(system.file(package = package))"
 

@@ -13,21 +13,19 @@ from r_bridge import session
 from r_bridge.adopt import TreesInR
 from r_bridge.availability import require
 from r_bridge.battery import FORMULA, data_set
+from r_bridge.check_ranger import draw_counts
 from r_bridge.columns import ForestData, read_columns
 from r_bridge.compare import TOLERANCE, Comparison, Quantity
 from r_bridge.convert import counts_to_inbag, to_r_frame
 from r_bridge.forests import RForest
 from r_bridge.objects import RObject
-from vstatkit._typing import Floats, Ints
-from vstatkit.sampling.design import to_dense
-from vstatkit.sampling.registry import make_design
+from vstatkit._typing import Ints
 from vstatkit.variance.registry import ESTIMATORS
 
+# What a setting must have, by section of the certificate; the rest is drawn
 FEATURES = ("votes", "weights", "clusters", "missing values")
-"""What a setting must have, by section of the certificate; the rest is drawn."""
 
-POINTS = 6
-"""Query points."""
+POINTS = 6  # query points
 
 WHY_IN_R = (
     "compared with formulas written in plain R (r_bridge/corrected.R), on rows or "
@@ -64,40 +62,18 @@ _INBAG = "function(forest) simplify2array(forest$inbag.counts)"
 
 @dataclass(frozen=True)
 class Drawn:
-    """A random setting.
+    """A random setting."""
 
-    Attributes
-    ----------
-    seed : int
-        Seed of the data and of the subsamples.
-    n, B : int
-        Rows before any is dropped; trees.
-    fraction : float
-        Size of subsamples as a share of rows, or of clusters.
-    replace : bool
-        With replacement or without.
-    kind : {"regression", "probability", "votes"}
-        Kind of forest.
-    weighted : bool
-        Whether ranger draws rows itself, by weights.
-    clusters : int
-        Clusters that rows are in; 0 for none.
-    gaps : float
-        Share of cells that are missing.
-    options : dict
-        Options of ranger.
-    """
-
-    seed: int
-    n: int
-    B: int
-    fraction: float
-    replace: bool
-    kind: str
-    weighted: bool
-    clusters: int
-    gaps: float
-    options: dict[str, Any]
+    seed: int  # seed of the data and of the subsamples
+    n: int  # rows before any is dropped
+    B: int  # trees
+    fraction: float  # size of subsamples as a share of rows, or of clusters
+    replace: bool  # with replacement or without
+    kind: str  # of forest: "regression", "probability" or "votes"
+    weighted: bool  # whether ranger draws rows itself, by weights
+    clusters: int  # clusters that rows are in; 0 for none
+    gaps: float  # share of cells that are missing
+    options: dict[str, Any]  # options of ranger
 
     def __str__(self) -> str:
         way = "with" if self.replace else "without"
@@ -110,15 +86,7 @@ class Drawn:
 
 
 def draw(feature: str, seed: int) -> Drawn:
-    """Draw a random setting with a given feature.
-
-    Examples
-    --------
-    >>> draw("votes", 3) == draw("votes", 3)
-    True
-    >>> draw("clusters", 0).clusters > 0
-    True
-    """
+    """Draw a random setting with a given feature."""
     rng = np.random.default_rng([FEATURES.index(feature), seed])
     n = int(rng.integers(30, 70))
     kinds = ["regression", "probability", "votes"]
@@ -145,15 +113,7 @@ def draw(feature: str, seed: int) -> Drawn:
 
 
 def drawn_sections(kind: RForest, seeds: Iterable[int]) -> dict[str, list[Comparison]]:
-    """Run all comparisons in random settings, by feature.
-
-    Parameters
-    ----------
-    kind : RForest
-        How ranger's forests are read.
-    seeds : iterable of int
-        A setting of every section for each.
-    """
+    """Run all comparisons in random settings, by feature, one for each seed."""
     each = list(seeds)
     return {
         f"drawn at random, with {feature}": [
@@ -175,29 +135,19 @@ def compare_drawn(kind: RForest, setting: Drawn) -> Comparison:
     """Fit one forest, and compare the corrected estimators with R's."""
     found = require("R", "rpy2", "ranger")
     data = data_of(setting)
-    points = data_of(_elsewhere(setting)).dropna().head(POINTS)
+    elsewhere = replace(setting, seed=setting.seed + 1000, n=60, gaps=0.0)
+    points = data_of(elsewhere).dropna().head(POINTS)
     columns = read_columns(FORMULA, data, points)
     unit = _units(setting, len(columns.x))
     forest = _grown(setting, columns, unit)
-    quantities = [
-        _rows(data, columns),
-        *_estimates(setting, kind, forest, columns, unit),
-    ]
-    names = ("R", "ranger")
+    estimates = _estimates(setting, kind, forest, columns, unit)
+    versions = {name: str(found[name]) for name in ("R", "ranger")}
     return Comparison(
         title=f"vstatkit and R: {FORMULA}",
         setting=str(setting),
-        quantities=tuple(quantities),
-        versions={
-            "vstatkit": vs.__version__,
-            **{one: str(found[one]) for one in names},
-        },
+        quantities=(_rows(data, columns), *estimates),
+        versions={"vstatkit": vs.__version__, **versions},
     )
-
-
-def _elsewhere(setting: Drawn) -> Drawn:
-    """Draw query points from other data of the same kind."""
-    return replace(setting, seed=setting.seed + 1000, n=60, gaps=0.0)
 
 
 def _units(setting: Drawn, n: int) -> Ints:
@@ -224,9 +174,8 @@ def _grown(setting: Drawn, columns: ForestData, unit: Ints) -> RObject:
         drawing = {"replace": setting.replace, "sample.fraction": size / n}
         options |= {"case.weights": weights, **drawing}
     else:
-        design = make_design("iid", n, size, replace=setting.replace, seed=setting.seed)
-        counts = to_dense(design.with_size(setting.B).counts(0, setting.B)).astype(
-            np.int64
+        counts = draw_counts(
+            "iid", n, size, setting.B, replace=setting.replace, seed=setting.seed
         )
         options["inbag"] = counts_to_inbag(counts[:, unit])
     response = to_r_frame(columns.response.to_frame("y"))
@@ -247,7 +196,10 @@ def _estimates(
     setting: Drawn, kind: RForest, forest: RObject, columns: ForestData, unit: Ints
 ) -> list[Quantity]:
     """Compute the estimators here, from the adopted forest, and in R."""
-    counts, values = _read(kind, forest, columns)
+    fitted = kind.describe(kind.find(forest))
+    read = kind.reader(fitted, to_r_frame(columns.x), 1)
+    n_classes = None if fitted.classes is None else len(fitted.classes)
+    values = TreesInR(len(fitted.columns), n_classes).predict(read, columns.new)
     firsts = np.unique(unit, return_index=True)[1]
     inbag = session.keep(_INBAG, forest)
     points = session.keep("function(x) x", to_r_frame(columns.new))
@@ -260,7 +212,7 @@ def _estimates(
     )
     found = {
         method: vs.variance_components(
-            counts[:, firsts], values, method=method, replace=setting.replace
+            fitted.counts[:, firsts], values, method=method, replace=setting.replace
         )
         for method in ["bm", *methods]
     }
@@ -278,12 +230,3 @@ def _estimates(
             for method, one in found.items()
         ),
     ]
-
-
-def _read(kind: RForest, forest: RObject, columns: ForestData) -> tuple[Ints, Floats]:
-    """Read in-bag counts and every tree's values as `from_ranger` does."""
-    fitted = kind.describe(kind.find(forest))
-    read = kind.reader(fitted, to_r_frame(columns.x), 1)
-    n_classes = None if fitted.classes is None else len(fitted.classes)
-    trees = TreesInR(len(fitted.columns), n_classes)
-    return fitted.counts, trees.predict(read, columns.new)

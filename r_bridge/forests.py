@@ -22,8 +22,8 @@ from vstatkit._typing import DataLike, Floats, Ints
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.formula.input_checks import as_frame
 
+# Comparisons with R by the setting that they were made in
 Sections = Mapping[str, Sequence[Comparison]]
-"""Comparisons with R by the setting that they were made in."""
 
 _RESPONSE = """
 function(forest) {
@@ -39,30 +39,14 @@ function(forest) {
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted model in R, with its description.
-
-    Attributes
-    ----------
-    model : RObject
-        The model.
-    said : dict
-        What the R function `about` of its kind gave.
-    counts : ndarray of shape (B, n)
-        In-bag counts.
-    columns : list of str
-        Predictors.
-    classes : tuple of str or None
-        Levels of a categorical response.
-    response : str or None
-        Name of the response, where it is known.
-    """
+    """A fitted model in R, with its description."""
 
     model: RObject
-    said: Mapping[str, Any]
-    counts: Ints
-    columns: list[str]
-    classes: tuple[str, ...] | None
-    response: str | None
+    said: Mapping[str, Any]  # what the R function `about` of its kind returned
+    counts: Ints  # (B, n): in-bag counts
+    columns: list[str]  # predictors
+    classes: tuple[str, ...] | None  # levels of a categorical response
+    response: str | None  # name of the response, if known
 
 
 @dataclass(frozen=True)
@@ -236,8 +220,8 @@ class RForest:
         return oob_scores(known, fitted.said.get("oob"), fitted.classes)
 
 
+# Kinds of forests by the class that their models have in R
 FORESTS: dict[str, RForest] = {}
-"""Kinds of forests by the class that their models have in R."""
 
 
 def register_forest(forest: RForest) -> RForest:
@@ -281,10 +265,8 @@ def from_forest(
     model : str, path or R object
         Name of the fitted model in the running R, path of an `.rds` file, or an
         rpy2 object. Its class decides how it is read.
-    data : DataFrame or dict of columns
-        Its training data, row by row.
-    newdata : DataFrame or dict of columns
-        Query points.
+    data, newdata : DataFrame or dict of columns
+        Its training data, row by row, and the query points.
     variance : str
         Variance estimator, as in `vstatkit.fit`.
     threads : int

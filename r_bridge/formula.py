@@ -20,23 +20,24 @@ from vstatkit.formula.r_syntax import (
     write_number,
 )
 
+# Functions that R and our formulas have under the same name
 SAME_FUNCTIONS = frozenset(
     {"I", "C", "Q", "bs", "ns", "poly", "scale", "cut", "c"}
     | {"log", "exp", "sqrt", "abs", "sign", "floor"}
     | {"sin", "cos", "tan", "sinh", "cosh", "tanh", "trunc"}
     | {"log2", "log10", "log1p", "expm1", "round"}
 )
-"""Functions that R and our formulas have under the same name."""
 
+# Functions of R's that can be translated
 KNOWN_FUNCTIONS = SAME_FUNCTIONS | set(RENAMED_FUNCTIONS)
-"""Functions of R's that can be translated."""
 
+# R's rounding to digits; numpy's, which is `round` here, differs in the last one
 ROUND = "r_round"
-"""R's rounding to digits; numpy's, which is `round` here, differs in the last one."""
 
+# Functions whose further arguments mean something else here, or nothing
 ONE_ARGUMENT = frozenset({"factor", "as.factor", "C", "Q"})
-"""Functions whose further arguments mean something else here, or nothing."""
 
+# Options that functions have here too
 OPTIONS = {
     "poly": {"degree", "raw"},
     "bs": {"df", "knots", "degree", "intercept"},
@@ -46,20 +47,19 @@ OPTIONS = {
     "log": {"base"},
     "round": {"digits"},
 }
-"""Options that functions have here too."""
 
+# Packages of the functions above; their names may stand before them
 PACKAGES = frozenset({"base", "stats", "splines"})
-"""Packages of the functions above; their names may stand before them."""
 
 _LOGICAL = frozenset({"TRUE", "FALSE", "T", "F"})
 
+# Truth values where they are given to an option; elsewhere they are columns
 _SHORT_CONSTANTS = {"T": "True", "F": "False"}
-"""Truth values where they are given to an option; elsewhere they are columns."""
 
 _OPERATORS = {"^": "**", **DIVISIONS}
 
+# Stands for a call around the left-hand side, which is arithmetic as arguments are
 RESPONSE = "response"
-"""Stands for a call around the left-hand side, which is arithmetic as arguments are."""
 
 _UNTRANSLATABLE = {
     "|": "conditioning, or a logical or",

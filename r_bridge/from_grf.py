@@ -45,14 +45,12 @@ class Grf(RForest):
         forest = self.find(model)
         frame, points = as_frame(data), as_query(newdata)
         named = session.call(_COLUMNS, forest)
-        columns = tuple(map(str, points.columns if named is None else named))
-        check_columns(points, list(columns))
-        here = extract(
-            forest, matrix(points[list(columns)]), threads=threads, name="grf"
-        )
+        columns = [str(name) for name in (points.columns if named is None else named)]
+        check_columns(points, columns)
+        here = extract(forest, matrix(points[columns]), threads=threads, name="grf")
         check_rows(frame, len(here.Y))
-        check_columns(frame, list(columns))
-        if not session.call(_SAME_ROWS, forest, matrix(frame[list(columns)]))[0]:
+        check_columns(frame, columns)
+        if not session.call(_SAME_ROWS, forest, matrix(frame[columns]))[0]:
             raise ValueError(
                 "`data` are not what this forest was fitted to: the columns "
                 f"{', '.join(columns)} differ from those that grf has kept. Give the "
@@ -62,26 +60,22 @@ class Grf(RForest):
             package="grf",
             counts=here.counts,
             read=lambda new: _full_values(replace(here, newdata=matrix(new))),
-            columns=columns,
+            columns=tuple(columns),
             kinds={},
             replace=False,
             response="Y",
         )
         units = frame.index if here.clusters is None else pd.Index(here.units[1])
-        if here.group_size == 1:
-            _check_apart(variance)
-            return adopted.results(points, frame, units, variance)
-        made = adopted.results(points, frame, units, "little_bags", here.groups)
-        return made if variance == "auto" else made.with_variance(variance)
-
-
-def _check_apart(variance: str) -> None:
-    if variance == "little_bags":
-        raise ValueError(
-            "little bags need trees that share half-samples; this forest was grown "
-            "with ci.group.size = 1. Use variance='ij_u' or 'corrected', or refit with "
-            "ci.group.size = 2."
-        )
+        if here.group_size > 1:
+            results = adopted.results(points, frame, units, "little_bags", here.groups)
+            return results if variance == "auto" else results.with_variance(variance)
+        if variance == "little_bags":
+            raise ValueError(
+                "little bags need trees that share half-samples; this forest was grown "
+                "with ci.group.size = 1. Use variance='ij_u' or 'corrected', or refit "
+                "with ci.group.size = 2."
+            )
+        return adopted.results(points, frame, units, variance)
 
 
 def _full_values(forest: GrfForest) -> Floats:
@@ -123,10 +117,8 @@ def from_grf(
     model : str, path or R object
         Name of the fitted model in the running R, path of an `.rds` file, or an
         rpy2 object.
-    data : DataFrame or dict of columns
-        Its training data, row by row.
-    newdata : DataFrame or dict of columns
-        Query points.
+    data, newdata : DataFrame or dict of columns
+        Its training data, row by row, and the query points.
     variance : str
         "auto" is "little_bags", what grf computes, and "hoeffding" for forests
         with `ci.group.size = 1`, for which grf has no standard error and any

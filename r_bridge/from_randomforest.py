@@ -62,17 +62,19 @@ class RandomForest(RForest):
     def read_values(self, found: Any, fitted: Fitted, n_points: int) -> Floats:
         """Convert class names to votes; apply the bias correction to numbers."""
         found = np.atleast_2d(found)
-        if fitted.classes is None:
-            return _on_line(trees_first(found), fitted.said["line"])
-        votes = [(found == one).T for one in fitted.classes]
-        return np.stack(votes, axis=-1).astype(np.float64)
+        if fitted.classes is not None:
+            votes = [(found == label).T for label in fitted.classes]
+            return np.stack(votes, axis=-1).astype(np.float64)
+        # With `corr.bias = TRUE`, the linear correction is applied to every tree: the
+        # mean is R's, and the variance that of the corrected mean, given the line.
+        values, line = trees_first(found), fitted.said["line"]
+        return values if line is None else line[0] + line[1] * values
 
     def check_training(self, x: pd.DataFrame, fitted: Fitted, read: ReadTrees) -> None:
         """Compare out-of-bag predictions, unless votes were counted or normalised."""
         if fitted.said["comparable"][0]:
-            line = fitted.said["line"] is not None
-            oob = fitted.said["oob"]
-            check_training(x, fitted.counts, read, oob, shifted=line)
+            line, oob = fitted.said["line"], fitted.said["oob"]
+            check_training(x, fitted.counts, read, oob, shifted=line is not None)
 
     def unlike(self, fitted: Fitted, frame: pd.DataFrame) -> list[str]:
         """Detect stratified sampling."""
@@ -81,15 +83,6 @@ class RandomForest(RForest):
             fitted.classes and is_stratified(fitted.counts, y)
         )
         return ["from every stratum by itself"] if alone else []
-
-
-def _on_line(values: Floats, line: Any) -> Floats:
-    """Apply the linear correction of `corr.bias = TRUE` to the trees.
-
-    Applied to every tree, the mean is R's and the variance that of the corrected
-    mean, the line taken as given.
-    """
-    return values if line is None else line[0] + line[1] * values
 
 
 RANDOMFOREST = RandomForest(
@@ -120,10 +113,8 @@ def from_randomforest(
     model : str, path or R object
         Name of the fitted model in the running R, path of an `.rds` file, or an
         rpy2 object. It must have been fitted with `keep.inbag = TRUE`.
-    data : DataFrame or dict of columns
-        Its training data, row by row.
-    newdata : DataFrame or dict of columns
-        Query points.
+    data, newdata : DataFrame or dict of columns
+        Its training data, row by row, and the query points.
     variance : str
         Variance estimator, as in `vstatkit.fit`.
 

@@ -1,6 +1,6 @@
 """Results of forests fitted by ranger."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 
 from r_bridge.adopt import ReadTrees
-from r_bridge.availability import Availability
 from r_bridge.battery import ranger_sections
 from r_bridge.convert import trees_first
 from r_bridge.drawn import drawn_sections
-from r_bridge.forests import Fitted, RForest, Sections
+from r_bridge.forests import Fitted, RForest
 from r_bridge.ranger import TREES
 from r_bridge.recorders import record_ranger
 from r_bridge.training import check_votes, stratified_by
@@ -80,13 +79,12 @@ class Ranger(RForest):
 
     def unlike(self, fitted: Fitted, frame: pd.DataFrame) -> list[str]:
         """Detect case weights and sampling by class."""
-        found = super().unlike(fitted, frame)
         others, classes = frame.drop(columns=fitted.columns), fitted.classes
-        if fitted.said["stratified"][0] or (
+        stratified = fitted.said["stratified"][0] or (
             classes and stratified_by(fitted.counts, others, classes)
-        ):
-            found.append("from every class by itself")
-        return found
+        )
+        by_class = ["from every class by itself"] if stratified else []
+        return super().unlike(fitted, frame) + by_class
 
     def scores(self, fitted: Fitted, frame: pd.DataFrame) -> Scores | None:
         """Score out-of-bag predictions; voting forests only have the winning class."""
@@ -95,11 +93,6 @@ class Ranger(RForest):
 
 def _votes(fitted: Fitted) -> bool:
     return bool(fitted.said["treetype"][0] == "Classification")
-
-
-def _sections(seeds: Sequence[int], found: Availability) -> Sections:
-    """Run all comparisons with ranger, in fixed and random settings."""
-    return {**ranger_sections(seeds), **drawn_sections(RANGER, seeds)}
 
 
 RANGER: Ranger = Ranger(
@@ -111,7 +104,7 @@ RANGER: Ranger = Ranger(
     trees=TREES,
     keep_inbag="ranger(..., keep.inbag = TRUE)",
     keep_trees="write.forest = TRUE",
-    compare=_sections,
+    compare=lambda seeds, found: ranger_sections(seeds) | drawn_sections(RANGER, seeds),
     record=record_ranger,
 )
 
@@ -131,10 +124,8 @@ def from_ranger(
     model : str, path or R object
         Name of the fitted model in the running R, path of an `.rds` file, or an
         rpy2 object. It must have been fitted with `keep.inbag = TRUE`.
-    data : DataFrame or dict of columns
-        Its training data, row by row.
-    newdata : DataFrame or dict of columns
-        Query points.
+    data, newdata : DataFrame or dict of columns
+        Its training data, row by row, and the query points.
     variance : str
         Variance estimator, as in `vstatkit.fit`.
     threads : int

@@ -12,48 +12,30 @@ from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.variance.formulas import bag_moments, little_bags
 from vstatkit.variance.noise import positive_mean
 
-TINY_WEIGHT = 1e-16
-"""Sum of weights in a leaf up to which grf takes the leaf for empty."""
+TINY_WEIGHT = 1e-16  # sum of weights in a leaf up to which grf takes the leaf for empty
 
+# Scale of the noise below which grf sets the variance to zero. It is absolute, so that
+# grf's answer depends on the unit of the response; ours does not, and is set to zero
+# for the comparison only.
 GRF_ZERO = 1e-10
-"""Scale of the noise below which grf sets the variance to zero.
-
-It is absolute, so that grf's answer depends on the unit of the response; ours
-does not, and is set to zero for the comparison only.
-"""
 
 
 @dataclass(frozen=True)
 class GrfTree:
-    """One tree; indices count from zero.
+    """One tree; indices count from zero."""
 
-    Attributes
-    ----------
-    drawn : ndarray
-        Rows of the subsample, those that chose the splits included.
-    leaf_rows : ndarray
-        Rows that the leaves average, leaf after leaf.
-    leaf_sizes : ndarray of shape (nodes,)
-        How many of them belong to a node; none to an inner one.
-    variable, left, right : ndarray of shape (nodes,)
-        Split variable and children of inner nodes; -1 for leaves.
-    split : ndarray of shape (nodes,)
-        Values up to this go left.
-    missing_left : ndarray of shape (nodes,)
-        Whether missing values go left.
-    root : int
-        Node where the way begins.
-    """
-
-    drawn: Ints
-    leaf_rows: Ints
+    drawn: Ints  # rows of the subsample, those that chose the splits included
+    leaf_rows: Ints  # rows that the leaves average, leaf after leaf
+    # (nodes,): how many of them belong to a node; none to an inner one
     leaf_sizes: Ints
+    # variable, left, right: (nodes,): split variable and children of inner nodes; -1
+    # for leaves
     variable: Ints
-    split: Floats
-    missing_left: Bools
+    split: Floats  # (nodes,): values up to this go left
+    missing_left: Bools  # (nodes,): whether missing values go left
     left: Ints
     right: Ints
-    root: int = 0
+    root: int = 0  # node where the search begins
 
     @classmethod
     def from_nodes(cls, tree: dict[str, Any]) -> "GrfTree":
@@ -117,42 +99,20 @@ def _rows(values: Any) -> Ints:
 
 @dataclass(frozen=True)
 class GrfForest:
-    """A grf regression forest, and its results at query points.
+    """A grf regression forest, and its results at query points."""
 
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    Y : ndarray of shape (n,)
-        Responses.
-    newdata : ndarray of shape (m, p)
-        Query points.
-    trees : tuple of GrfTree
-        Trees in the order of their groups.
-    group_size : int
-        Trees that share a half-sample.
-    predictions : ndarray of shape (m,)
-        What grf predicts.
-    variances : ndarray of shape (m,) or None
-        Its variance estimates; None where no two trees share a half-sample.
-    weights : ndarray of shape (n,) or None
-        Observation weights.
-    tree_predictions : ndarray of shape (B, m) or None
-        Every tree's predictions as grf gives them, where they were recorded.
-    clusters : ndarray of shape (n,) or None
-        Cluster of every row, where whole clusters were drawn.
-    """
-
-    name: str
-    Y: Floats
-    newdata: Floats
-    trees: tuple[GrfTree, ...]
-    group_size: int
-    predictions: Floats
+    name: str  # what it is called
+    Y: Floats  # (n,): responses
+    newdata: Floats  # (m, p): query points
+    trees: tuple[GrfTree, ...]  # trees in the order of their groups
+    group_size: int  # trees that share a half-sample
+    predictions: Floats  # (m,): what grf predicts
+    # (m,): its variance estimates; None where no two trees share a half-sample
     variances: Floats | None
-    weights: Floats | None = None
+    weights: Floats | None = None  # (n,): observation weights
+    # (B, m): every tree's predictions as grf gives them, where they were recorded
     tree_predictions: Floats | None = None
-    clusters: Any = None
+    clusters: Any = None  # (n,): cluster of every row, where whole clusters were drawn
 
     @property
     def groups(self) -> Ints:
@@ -325,6 +285,9 @@ def read_trees(trees: Sequence[dict[str, Any]]) -> tuple[GrfTree, ...]:
     return tuple(GrfTree.from_nodes(tree) for tree in trees)
 
 
+# Write the trees of a forest as a few long vectors. `get_tree` makes a list of every
+# node, which takes minutes for a forest of the default size; it reads these same
+# fields.
 FLATTEN = """
 function(forest) {
   flat <- function(name) unlist(forest[[name]], use.names = FALSE)
@@ -345,11 +308,6 @@ function(forest) {
     leaf_rows = flat("_leaf_samples")
   )
 }
-"""
-"""Write the trees of a forest as a few long vectors.
-
-`get_tree` makes a list of every node, which takes minutes for a forest of the
-default size; it reads these same fields.
 """
 
 

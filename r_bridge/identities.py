@@ -22,16 +22,8 @@ def rows_ranger_keeps(counts: Ints) -> Bools:
 def rangers_ij_u(counts: Ints, values: Floats, *, replace: bool, rows: Bools) -> Floats:
     """Convert our `ij_u` to ranger's infinitesimal jackknife.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (B, n)
-        In-bag counts.
-    values : ndarray of shape (B, m)
-        Every tree's predictions.
-    replace : bool
-        Whether subsamples were drawn with replacement.
-    rows : ndarray of shape (n,)
-        Rows that enter; see `rows_ranger_keeps`.
+    The counts have shape (B, n) and the values of the trees (B, m); `rows`, shape
+    (n,), are those that enter, as from `rows_ranger_keeps`.
 
     Notes
     -----
@@ -92,16 +84,8 @@ def corrected_from_ij_u(
 ) -> Floats:
     """Compute corrected estimates of a balanced design from an IJ-U without inflation.
 
-    Parameters
-    ----------
-    ij_u : ndarray of shape (m,)
-        Infinitesimal jackknife minus its Monte Carlo bias, not inflated.
-    counts : ndarray of shape (B, n)
-        In-bag counts of a balanced design.
-    values : ndarray of shape (B, m)
-        Every tree's predictions.
-    method : {"corrected_v", "corrected_v_simple", "corrected_u"}
-        Which estimate.
+    `ij_u`, shape (m,), is the infinitesimal jackknife minus its Monte Carlo bias, not
+    inflated; the counts have shape (B, n) and the values of the trees (B, m).
 
     Notes
     -----

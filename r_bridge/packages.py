@@ -1,12 +1,12 @@
 """R packages that the bridge can use, and the commands that install them."""
 
+# Packages used for their data only, with the commands that install them
 DATA_PACKAGES = {
     "MASS": "apt-get install r-cran-mass, or in R: install.packages('MASS')"
 }
-"""Packages used for their data only, with the commands that install them."""
 
+# Packages whose forests are registered, with the commands that install them
 FOREST_PACKAGES: dict[str, str] = {}
-"""Packages whose forests are registered, with the commands that install them."""
 
 
 def r_packages() -> dict[str, str]:

@@ -22,33 +22,20 @@ from vstatkit import EnsembleResults
 from vstatkit._typing import Floats, Labels
 from vstatkit.results.labels import label_texts
 
-MAX_MESSAGE = 2000
-"""Characters of an error that are handed on."""
+MAX_MESSAGE = 2000  # characters of an error that are handed on
 
+# Calls up where no Python code is: formulas find columns there, and nothing else
 NOBODY = 100_000
-"""Calls up where no Python code is: formulas find columns there, and nothing else."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Result of a call, or its error.
+    """Result of a call, or its error."""
 
-    Attributes
-    ----------
-    value : Any
-        What was returned; None where the call failed.
-    failed : str or None
-        Why it failed.
-    kind : str
-        Name of the exception.
-    warned : list of str
-        Warnings on the way.
-    """
-
-    value: Any
-    failed: str | None
-    kind: str
-    warned: list[str]
+    value: Any  # what was returned; None where the call failed
+    failed: str | None  # why it failed
+    kind: str  # name of the exception
+    warned: list[str]  # warnings on the way
 
 
 def ask(name: str, *arguments: Any) -> Answer:

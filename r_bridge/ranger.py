@@ -11,8 +11,8 @@ from r_bridge.convert import counts_to_inbag, to_r_frame, trees_first
 from r_bridge.objects import RObject
 from vstatkit._typing import Floats, Ints
 
+# Query points above which ranger's `predict(type = "se")` calibrates
 CALIBRATED_ABOVE = 20
-"""Query points above which ranger's `predict(type = "se")` calibrates."""
 
 _GROW = """
 function(x, y, inbag, options) {
@@ -76,21 +76,11 @@ class RangerNumbers(Protocol):
 
 @dataclass(frozen=True)
 class RangerForest:
-    """A forest fitted by ranger, at query points.
+    """A forest fitted by ranger, at query points."""
 
-    Attributes
-    ----------
-    forest : RObject
-        The fitted model, in R.
-    points : RObject
-        Query points as an R data frame.
-    threads : int
-        Threads that R uses.
-    """
-
-    forest: RObject
-    points: RObject
-    threads: int = 1
+    forest: RObject  # the fitted model, in R
+    points: RObject  # query points as an R data frame
+    threads: int = 1  # threads that R uses
 
     def counts(self) -> Ints:
         """Count how often each observation is in each tree's subsample, (B, n)."""

@@ -15,16 +15,16 @@ from r_bridge.ranger import grow
 from r_bridge.recording import ranger_document
 from vstatkit import datasets
 
-RANGER_POINTS = 3
-"""Query points of a recorded ranger forest, which keep the file small."""
+RANGER_POINTS = 3  # query points of a recorded ranger forest, which keep the file small
 
+# All trees, node by node, as grf shows them
 TREES = """
 function(forest) lapply(seq_len(forest[["_num_trees"]]), function(index) {
   unclass(grf::get_tree(forest, index))[c("drawn_samples", "nodes")]
 })
 """
-"""All trees, node by node, as grf shows them."""
 
+# Settings of the grf forests that are recorded
 GRF_FORESTS: dict[str, dict[str, Any]] = {
     "honest": {},
     "adaptive": {"honesty": False},
@@ -32,7 +32,6 @@ GRF_FORESTS: dict[str, dict[str, Any]] = {
     "weighted": {"sample.weights": np.linspace(0.5, 2, 150)},
     "unpruned": {"honesty.prune.leaves": False, "min.node.size": 1},
 }
-"""Settings of the grf forests that are recorded."""
 
 
 def record_ranger() -> dict[str, Any]:

@@ -17,40 +17,18 @@ from vstatkit._typing import Floats, Ints
 
 @dataclass(frozen=True)
 class Recording:
-    """Forests of grf, with the versions of R and grf.
+    """Forests of grf, with the versions of R and grf."""
 
-    Attributes
-    ----------
-    versions : dict
-        Versions of R and of grf.
-    forests : tuple of GrfForest
-        What was recorded.
-    """
-
-    versions: dict[str, str]
-    forests: tuple[GrfForest, ...]
+    versions: dict[str, str]  # versions of R and of grf
+    forests: tuple[GrfForest, ...]  # what was recorded
 
 
 def read_recording(path: str | PathLike[str] | None = None) -> Recording:
-    """Read forests recorded from grf.
-
-    Parameters
-    ----------
-    path : str or path, optional
-        A file that `python -m r_bridge.record` wrote; by default the one that
-        comes with the package.
-    """
-    if path is None:
-        packed = (
-            resources.files("r_bridge").joinpath("recorded/grf.json.gz").read_bytes()
-        )
-    else:
-        packed = Path(path).read_bytes()
-    found = json.loads(gzip.decompress(packed))
-    Y, points = (
-        np.array(found["Y"], dtype=float),
-        np.array(found["newdata"], dtype=float),
-    )
+    """Read forests recorded from grf; by default those that come with the package."""
+    own = resources.files("r_bridge").joinpath("recorded/grf.json.gz")
+    file = own if path is None else Path(path)
+    found = json.loads(gzip.decompress(file.read_bytes()))
+    Y, points = (np.array(found[name], dtype=float) for name in ("Y", "newdata"))
     return Recording(
         versions={"R": found["r_version"].split()[2], "grf": found["grf_version"]},
         forests=tuple(_forest(one, Y, points) for one in found["forests"]),
@@ -74,22 +52,12 @@ def _forest(one: dict[str, Any], Y: Any, points: Any) -> GrfForest:
 
 @dataclass(frozen=True)
 class RecordedRanger:
-    """A ranger forest's numbers, recorded; see `r_bridge.ranger.RangerNumbers`.
+    """A ranger forest's numbers, recorded; see `r_bridge.ranger.RangerNumbers`."""
 
-    Attributes
-    ----------
-    title : str
-        Setting in which it was grown.
-    replace, regression : bool
-        How it was grown.
-    arrays : dict of str to ndarray
-        Counts, tree values, means and variances.
-    """
-
-    title: str
-    replace: bool
-    regression: bool
-    arrays: dict[str, Any]
+    title: str  # setting in which it was grown
+    replace: bool  # whether subsamples were drawn with replacement
+    regression: bool  # whether it is a regression forest
+    arrays: dict[str, Any]  # counts, tree values, means and variances
 
     def counts(self) -> Ints:
         """Count how often each observation is in each tree's subsample, (B, n)."""

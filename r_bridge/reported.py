@@ -34,15 +34,13 @@ from vstatkit._typing import Floats
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.exceptions import FewUnitsWarning
 
-N = 40
-"""Observations of each data set."""
+N = 40  # observations of each data set
 
-POINTS = 5
-"""Query points."""
+POINTS = 5  # query points
 
-MOST_SEEDS = 3
-"""Data sets of each setting: every forest has some ninety quantities."""
+MOST_SEEDS = 3  # data sets of each setting: every forest has some ninety quantities
 
+# Columns of `tidy()`, and what `reported.R` calls them
 TIDY = {
     "estimate": "estimate",
     "std_error": "bse",
@@ -52,8 +50,8 @@ TIDY = {
     "conf_high": "upper",
     "df": "df",
 }
-"""Columns of `tidy()`, and what `reported.R` calls them."""
 
+# Columns of `get_prediction().summary_frame()` about the mean
 MEAN = {
     "mean": "estimate",
     "mean_se": "bse",
@@ -61,8 +59,8 @@ MEAN = {
     "mean_ci_upper": "upper",
     "se_mc_error": "se_mc_error",
 }
-"""Columns of `get_prediction().summary_frame()` about the mean."""
 
+# Columns of `t_test().summary_frame()`
 TESTS = {
     "coef": "estimate",
     "std err": "bse",
@@ -71,12 +69,11 @@ TESTS = {
     "Conf. Int. Low": "lower",
     "Conf. Int. Upp.": "upper",
 }
-"""Columns of `t_test().summary_frame()`."""
 
 FORMULA = 'y ~ Q("x 1") + x2 + größe + x4'
 
+# Columns that forests of ranger are grown on
 RANGER_COLUMNS = ["y", "x2", "größe", "x4"]
-"""Columns that forests of ranger are grown on."""
 
 WHY_SCORES = "computed in R from the predictions of every tree for every row."
 
@@ -107,25 +104,18 @@ function(values, absent, y, classes) {
 
 @dataclass(frozen=True)
 class Reported:
-    """Setting of a forest whose tables are compared.
+    """Setting of a forest whose tables are compared."""
 
-    Attributes
-    ----------
-    title : str
-        What the certificate calls it.
-    kind : {"regression", "skewed", "probability", "rare", "ranger"}
-        Kind of response: as drawn, positive with a long tail, two classes of equal
-        size, or one of them rare; "ranger" for regression by a forest that ranger has
-        grown.
-    options : dict
-        Options of `vstatkit.fit`. Of at most 256 trees all pairs are compared.
-    """
-
-    title: str
+    title: str  # what the certificate calls it
+    # Response: "regression", as drawn; "skewed", positive with a long tail;
+    # "probability", two classes of equal size; "rare", one of them rare; "ranger",
+    # regression by a forest that ranger has grown
     kind: str = "regression"
+    # Options of `vstatkit.fit`. Of at most 256 trees all pairs are compared.
     options: dict[str, Any] = field(default_factory=dict)
 
 
+# Forests whose tables are compared
 SETTINGS = (
     Reported("tables of a forest, defaults"),
     Reported("tables of a forest, without replacement", options={"replace": False}),
@@ -137,7 +127,6 @@ SETTINGS = (
     Reported("tables of a forest, a rare class", "rare"),
     Reported("tables of a forest that ranger has grown", "ranger"),
 )
-"""Forests whose tables are compared."""
 
 
 def reported_sections(seeds: Iterable[int]) -> dict[str, list[Comparison]]:

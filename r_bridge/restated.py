@@ -13,18 +13,18 @@ from vstatkit import EnsembleResults
 from vstatkit._typing import Floats, Ints
 from vstatkit.sampling.design import to_dense
 
-ALPHA = 0.1
-"""One minus the coverage of the intervals that are compared."""
+ALPHA = 0.1  # one minus the coverage of the intervals that are compared
 
+# Expected values for trees: rho and its error, relative to nearest neighbours, and the
+# ratio `zeta_k / (k zeta_1)` (theory.md)
 EXPECTED = np.array([0.55, 0.35, 10.0])
-"""Expected of trees: rho and its error, relative to nearest neighbours, and the ratio
-`zeta_k / (k zeta_1)` (theory.md)."""
 
 WHY_REPORTED = (
     "compared with formulas written in plain R (r_bridge/reported.R), from the counts "
     "and the predictions of every tree."
 )
 
+# Columns of tables of estimates, and what `reported.R` calls them
 COLUMNS = {
     "estimate": "estimate",
     "std_error": "bse",
@@ -35,26 +35,15 @@ COLUMNS = {
     "df": "df",
     "relative_mc_error": "mc_error",
 }
-"""Columns of tables of estimates, and what `reported.R` calls them."""
 
 
 @dataclass(frozen=True)
 class Formulas:
-    """The formulas in R, for the trees of one fit.
+    """The formulas in R, for the trees of one fit."""
 
-    Attributes
-    ----------
-    results : EnsembleResults
-        Has the trees.
-    y : Series
-        Responses.
-    kind : str
-        Kind of response; see `r_bridge.reported.Reported`.
-    """
-
-    results: EnsembleResults
-    y: pd.Series
-    kind: str
+    results: EnsembleResults  # has the trees
+    y: pd.Series  # responses
+    kind: str  # kind of response; see `r_bridge.reported.Reported`
 
     @property
     def _classes(self) -> bool:

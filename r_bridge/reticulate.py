@@ -96,16 +96,7 @@ def frame_from_parts(
 ) -> pd.DataFrame:
     """Build a data frame from the parts of columns that R sent; NA is missing.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Names of the columns.
-    parts : sequence of dict
-        A column each; see `vector_from_part`.
-    rows : sequence of str
-        Names of the rows; none where R only counts them.
-    n : int
-        Number of rows.
+    For the parts see `vector_from_part`; there are no row names if R only counts rows.
     """
     index = pd.Index(list(rows)) if rows else pd.RangeIndex(n)
     columns = [_column(name, part) for name, part in zip(names, parts, strict=True)]
@@ -117,13 +108,9 @@ def frame_from_parts(
 def vector_from_part(part: Mapping[str, Any]) -> Any:
     """Build a list from the parts of a vector that R sent, or return its only value.
 
-    NA is None, or a missing date.
-
-    Parameters
-    ----------
-    part : dict
-        `kind`, `values`, and what the kind needs: the mask `missing` of text,
-        `levels` and `ordered` of a factor, `zone` of times.
+    NA is None, or a missing date. The parts are `kind`, `values`, and what the kind
+    needs: the mask `missing` of text, `levels` and `ordered` of a factor, `zone` of
+    times.
     """
     column = pd.Series(_column("vector", part))
     values = column.tolist()

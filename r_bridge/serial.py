@@ -20,11 +20,11 @@ _IS_OBJECT, _HAS_ATTRIBUTES, _HAS_TAG = 0x100, 0x200, 0x400
 
 _UTF8 = 0x8000
 
+# How R writes a missing whole number or truth value
 NA_INTEGER = np.iinfo(np.int32).min
-"""How R writes a missing whole number or truth value."""
 
+# Class of the numbers that stand for objects in the other process
 HANDLE = "vstatkit_handle"
-"""Class of the numbers that stand for objects in the other process."""
 
 
 class Handle(int):

@@ -25,10 +25,10 @@ from r_bridge.objects import Answer, RObject
 from r_bridge.serial import NA_INTEGER
 from r_bridge.worker import Worker
 
+# Column names may have any letters; in the C locale R would spell them out
 _READ_ALL_LETTERS = """
 if (!l10n_info()[["UTF-8"]]) suppressWarnings(Sys.setlocale("LC_CTYPE", "C.UTF-8"))
 """
-"""Column names may have any letters; in the C locale R would spell them out."""
 
 
 @contextmanager
@@ -79,8 +79,7 @@ class _R:
 _STARTING = threading.Lock()
 
 
-_RUNNING: list[_R | Worker] = []
-"""The R that answers, once there is one."""
+_RUNNING: list[_R | Worker] = []  # the R that answers, once there is one
 
 
 def _started() -> _R | Worker:
@@ -158,12 +157,9 @@ def _asked(
 def find(given: Any) -> RObject:
     """Find an R object.
 
-    Parameters
-    ----------
-    given : RObject, rpy2 object, str or path
-        A handle, the name of an object in the running R's global environment, an
-        `.rds` file, or an `.RData` file. Of several objects in the latter one is
-        named after two colons: `models.RData::forest`.
+    It is given by a handle, its name in the running R's global environment, an `.rds`
+    file, or an `.RData` file. Of several objects in the latter one is named after two
+    colons: `models.RData::forest`.
     """
     if isinstance(given, RObject):
         return given
@@ -229,7 +225,11 @@ def _invoke(
     values = [_to_r(r, value) for value in (*arguments, *options.values())]
     names = ["" for _ in arguments] + list(options)
     with _console(r) as console, _interrupts_go_to_r(r) as pressed:
-        answer = _answer(r, f, _named_list(r, values, names))
+        try:
+            answer = r.caller(f, _named_list(r, values, names))
+        except r.embedded.RRuntimeError as error:  # a jump to R's top level
+            # rpy2 would show the message of an earlier error.
+            raise RError("R stopped, and gave no reason.") from error
     value, failed, warned, printed, interrupted = answer
     return _value(
         Answer(
@@ -254,15 +254,6 @@ def _value(answer: Answer) -> Any:
     if said:
         warnings.warn(f"R printed: {said}", ROutputWarning, stacklevel=6)
     return answer.value
-
-
-def _answer(r: _R, function: Any, arguments: Any) -> Any:
-    """Call in R; a jump to R's top level is an error as well."""
-    try:
-        return r.caller(function, arguments)
-    except r.embedded.RRuntimeError as error:
-        # rpy2 would show the message of an earlier error.
-        raise RError("R stopped, and gave no reason.") from error
 
 
 @contextmanager
@@ -337,13 +328,13 @@ def _scalar_to_r(r: _R, value: Any) -> Any:
     raise TypeError(f"R has no place for {type(value).__name__}: {value!r}.")
 
 
+# Kinds of scalars and their vectors; truth values come before whole numbers
 _SCALARS: tuple[tuple[Any, str], ...] = (
     (str, "StrSexpVector"),
     (bool | np.bool_, "BoolSexpVector"),
     (int | np.integer, "IntSexpVector"),
     (float | np.floating, "FloatSexpVector"),
 )
-"""Kinds of scalars and their vectors; truth values come before whole numbers."""
 
 
 def _list_to_r(r: _R, values: Any) -> Any:

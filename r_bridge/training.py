@@ -11,14 +11,14 @@ from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.oob_scores import Scores, score
 from vstatkit.formula.input_checks import is_number
 
+# Training rows at which the forest's out-of-bag predictions are computed again
 CHECKED_ROWS = 20
-"""Training rows at which the forest's out-of-bag predictions are computed again."""
 
+# Training rows if only the class with most votes is known, which says less
 CHECKED_VOTES = 1000
-"""The same where only the class with most votes is known, which says less."""
 
+# Relative to the spread of the predictions, which R keeps in double precision
 SAME_PREDICTION = 1e-6
-"""Relative to the spread of the predictions; R keeps them in double precision."""
 
 
 def check_training(
@@ -53,17 +53,8 @@ def check_training(
 def check_votes(x: pd.DataFrame, counts: Ints, read: ReadTrees, elected: Bools) -> None:
     """Raise an error if the data do not give the model's out-of-bag classes.
 
-    Parameters
-    ----------
-    x : DataFrame
-        Predictors of the training data.
-    counts : ndarray of shape (B, n)
-        In-bag counts.
-    read : callable
-        Gives every tree's votes.
-    elected : ndarray of shape (n, classes)
-        The class with most out-of-bag votes; ranger breaks ties at random, so any
-        of the classes that share most votes is right.
+    `elected`, shape (n, classes), is the class with most out-of-bag votes; ranger
+    breaks ties at random, so any of the classes that share most votes is right.
     """
     rows = _some_rows(elected.any(axis=1, keepdims=True), counts, CHECKED_VOTES)
     if rows.size == 0:

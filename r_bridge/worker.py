@@ -23,8 +23,7 @@ from r_bridge.exceptions import RError, RUnavailableError
 from r_bridge.objects import Answer, RObject
 from r_bridge.serial import GenericList, Handle, dumps, loads
 
-PATIENCE = 10.0
-"""Seconds that R has to answer after it was interrupted."""
+PATIENCE = 10.0  # seconds that R has to answer after it was interrupted
 
 
 class Worker:

@@ -1,7 +1,7 @@
 """Parquet files, folders of them, and Arrow datasets."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,9 +28,8 @@ class ArrowSource:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns; an index that pandas stored is none of them."""
-        index = list_index(self.dataset.schema)
-        return tuple(name for name in self.dataset.schema.names if name not in index)
+        """Names of the columns, without an index that pandas stored."""
+        return tuple(_drop_index(self.dataset.schema).names)
 
     @cached_property
     def n_rows(self) -> int:
@@ -50,11 +49,11 @@ class ArrowSource:
             return
         with _arrow_errors(self.name):
             # Arrow reads ahead, up to a gigabyte if batches are used slowly.
-            for batch in self.dataset.to_batches(
-                columns=list(columns), batch_size=BATCH_ROWS, fragment_readahead=1
-            ):
-                if batch.num_rows:
-                    yield batch.to_pandas().reset_index(drop=True)
+            yield from _frames(
+                self.dataset.to_batches(
+                    columns=list(columns), batch_size=BATCH_ROWS, fragment_readahead=1
+                )
+            )
 
     @cached_property
     def _parquet_parts(self) -> tuple["ParquetPart", ...] | None:
@@ -66,20 +65,11 @@ class ArrowSource:
                 return None
             if not files or not all(hasattr(file, "row_groups") for file in files):
                 return None
-            schema = self.dataset.schema
-            pieces = _group_rows(files)
+            schema, pieces = self.dataset.schema, _group_rows(files)
             return tuple(ParquetPart(self.name, schema, piece) for piece in pieces)
 
 
-def list_index(schema: Any) -> list[str]:
-    """List the columns that pandas stored as an index."""
-    stored = (schema.metadata or {}).get(b"pandas")
-    index = json.loads(stored)["index_columns"] if stored else []
-    return [name for name in index if name in schema.names]  # a range has no column
-
-
-# Parquet files, and row groups of each.
-Pieces = tuple[tuple[Any, tuple[int, ...]], ...]
+Pieces = tuple[tuple[Any, tuple[int, ...]], ...]  # files, and row groups of each
 
 
 @dataclass(frozen=True)
@@ -97,23 +87,28 @@ class ParquetPart:
             wanted = pa.schema([self.schema.field(name) for name in columns])
             wanted = wanted.with_metadata(self.schema.metadata)
             for file, groups in self.pieces:
-                for table in _file_tables(file, groups, wanted):
-                    if table.num_rows:
-                        yield table.to_pandas().reset_index(drop=True)
+                yield from _frames(_file_tables(file, groups, wanted))
+
+
+def _frames(tables: Iterable[Any]) -> Iterator[pd.DataFrame]:
+    """Convert Arrow tables to frames; skip empty ones."""
+    for table in tables:
+        if table.num_rows:
+            yield table.to_pandas().reset_index(drop=True)
 
 
 def _group_rows(files: Sequence[Any]) -> Iterator[Pieces]:
     """Put row groups together up to `PART_ROWS`, never dividing one."""
-    part: dict[int, list[int]] = {}
-    n_rows = 0
+    parts: list[dict[int, list[int]]] = []
+    n_rows = PART_ROWS
     for number, file in enumerate(files):
         for group in file.row_groups:
-            if part and n_rows + group.num_rows > PART_ROWS:
-                yield tuple((files[at], tuple(ids)) for at, ids in part.items())
-                part, n_rows = {}, 0
-            part.setdefault(number, []).append(group.id)
+            if not parts or n_rows + group.num_rows > PART_ROWS:
+                parts.append({})
+                n_rows = 0
+            parts[-1].setdefault(number, []).append(group.id)
             n_rows += group.num_rows
-    if part:
+    for part in parts:
         yield tuple((files[at], tuple(ids)) for at, ids in part.items())
 
 
@@ -158,14 +153,11 @@ def _file_tables(file: Any, groups: Sequence[int], schema: Any) -> Iterator[Any]
 
 def open_parquet(path: Path) -> ArrowSource:
     """Open a Parquet file, or a folder of them."""
-    kind = "folder" if path.is_dir() else "file"
+    kind, keys = ("folder", "hive") if path.is_dir() else ("file", None)
     dataset = import_optional("pyarrow.dataset", f"the Parquet {kind} {path}")
+    place = path.absolute()  # workers may have another working directory
     try:
-        data = dataset.dataset(
-            path.absolute(),  # workers may have another working directory
-            format="parquet",
-            partitioning="hive" if path.is_dir() else None,
-        )
+        data = dataset.dataset(place, format="parquet", partitioning=keys)
     except (ValueError, OSError) as error:  # Arrow's errors are ValueErrors
         raise DataError(
             f"{path} cannot be read as a Parquet {kind}: {error}"
@@ -175,17 +167,15 @@ def open_parquet(path: Path) -> ArrowSource:
     if path.is_dir():
         with _arrow_errors(str(path)):
             schema = _common_schema(path, data)
-            data = dataset.dataset(
-                path.absolute(), schema, format="parquet", partitioning="hive"
-            )
+            data = dataset.dataset(place, schema, format="parquet", partitioning=keys)
     return ArrowSource(data, str(path))
 
 
 def _common_schema(path: Path, data: Any) -> Any:
-    """Join the columns of all files; refuse files that lack some of them.
+    """Join the columns of all files, which must have the same ones.
 
     Whole numbers and decimals are joined. Arrow takes the columns of the first file:
-    others would be lost, and what a file lacks would be missing in all of its rows.
+    others would be lost, and those that a file lacks would be missing in all its rows.
     """
     pa = import_optional("pyarrow", f"the Parquet folder {path}")
     files = list(data.get_fragments())
@@ -194,7 +184,7 @@ def _common_schema(path: Path, data: Any) -> Any:
     for file, schema in zip(files[1:], schemas[1:], strict=True):
         unlike = set(schema.names) ^ set(schemas[0].names)
         if unlike:
-            name = sorted(unlike)[0]
+            name = min(unlike)
             here, there = file.path, files[0].path
             if name in schema.names:
                 here, there = there, here
@@ -218,9 +208,11 @@ def _common_schema(path: Path, data: Any) -> Any:
 
 
 def _drop_index(schema: Any) -> Any:
-    """Drop an index that pandas stored."""
-    for name in list_index(schema):
-        schema = schema.remove(schema.get_field_index(name))
+    """Drop the columns that pandas stored as an index."""
+    stored = (schema.metadata or {}).get(b"pandas")
+    for name in json.loads(stored)["index_columns"] if stored else ():
+        if name in schema.names:  # a range has no column
+            schema = schema.remove(schema.get_field_index(name))
     return schema
 
 

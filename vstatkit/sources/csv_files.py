@@ -26,9 +26,7 @@ def open_packed(path: Path) -> BinaryIO:
     openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
     suffix = path.suffix.lower()
     if suffix == ".zst":
-        return cast(
-            "BinaryIO", import_optional("zstandard", f"reading {path}").open(path)
-        )
+        openers[suffix] = import_optional("zstandard", f"reading {path}").open
     return cast("BinaryIO", openers.get(suffix, open)(path, "rb"))
 
 
@@ -37,14 +35,8 @@ def read_records(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the first line and the fields of every row but blank ones.
 
-    Parameters
-    ----------
-    file : text file
-        Opened with `newline=""`.
-    sep : str
-        One character, or `SPACES`.
-    spaced : bool
-        Whether spaces after a separator are no part of the field.
+    The file is opened with `newline=""`; the separator is one character or `SPACES`. If
+    `spaced`, spaces after a separator are not part of the field.
     """
     spaces = sep == SPACES
     reader = csv.reader(
@@ -76,18 +68,8 @@ def find_line_error(
     pandas cuts long rows if only some of the columns are read, and takes the first
     column for labels if the first row is long. It fills short rows with missing
     values at the end, so that values move to other columns if the field that is
-    missing is not the last.
-
-    Parameters
-    ----------
-    name : str
-        What messages call the text.
-    reopen : callable
-        Opens the text from its beginning.
-    sep, spaced
-        See `read_records`.
-    n_columns : int
-        How many fields the rows below the header must have.
+    missing is not the last. `reopen` opens the text from its beginning; for `sep` and
+    `spaced` see `read_records`.
     """
     with reopen() as file:
         # Counting separators is several times as fast as reading fields.
@@ -101,23 +83,21 @@ def find_line_error(
     with reopen() as file:
         records = read_records(file, sep, spaced=spaced)
         next(records, None)  # the header
-        for line, fields in records:
-            if len(fields) != n_columns:
-                return _line_error(f"{name}, line {line}", len(fields), n_columns, sep)
-    return None
-
-
-def _line_error(place: str, n_fields: int, n_columns: int, sep: str) -> DataError:
-    number = "is 1 field" if n_fields == 1 else f"are {n_fields} fields"
+        wrong = next((row for row in records if len(row[1]) != n_columns), None)
+    if wrong is None:
+        return None
+    line, fields = wrong
+    number = "is 1 field" if len(fields) == 1 else f"are {len(fields)} fields"
     remedy = (
         f"Quote fields that contain {sep!r}; if the first field names the row, give "
         "that column a name too."
-        if n_fields > n_columns
+        if len(fields) > n_columns
         else "Write NA where a value is missing, so that the others stay in their "
         "columns."
     )
     return DataError(
-        f"{place}: there {number} for the {n_columns} columns of the header. {remedy}"
+        f"{name}, line {line}: there {number} for the {n_columns} columns of the "
+        f"header. {remedy}"
     )
 
 
@@ -134,13 +114,12 @@ def encoding_error(name: str, encoding: str, error: UnicodeError) -> DataError:
 class CsvSource:
     """A CSV file, or one with another separator, with a header row."""
 
-    path: Path  # the file; its name says how it is compressed
-    # sep, encoding, decimal: The separator of fields, the encoding and the decimal sign
-    sep: str = ","
+    path: Path  # its ending determines the compression
+    sep: str = ","  # separator of fields
     encoding: str = "utf-8"
-    decimal: str = "."
-    # Texts that stand for missing values, besides the usual ones
-    missing: tuple[str, ...] = ()
+    decimal: str = "."  # decimal sign
+    missing: tuple[str, ...] = ()  # texts for missing values, besides the usual ones
+    n_rows = None  # unknown before the file is read
 
     def __str__(self) -> str:
         return str(self.path)
@@ -154,17 +133,8 @@ class CsvSource:
     @property
     def _format(self) -> dict[str, Any]:
         """Arguments of `read_csv` that describe the file."""
-        return {
-            "sep": self.sep,
-            "encoding": self.encoding,
-            "decimal": self.decimal,
-            "na_values": list(self.missing),
-        }
-
-    @property
-    def n_rows(self) -> None:
-        """Unknown before the file is read."""
-        return None
+        options = {name: getattr(self, name) for name in ("sep", "encoding", "decimal")}
+        return {**options, "na_values": list(self.missing)}
 
     def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Read some of the columns; their types are inferred batch by batch."""

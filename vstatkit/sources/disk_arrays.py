@@ -1,8 +1,4 @@
-"""Arrays on disk: written in blocks, mapped into memory, removed after use.
-
-Files lie in the directory for temporary files, which the environment variable TMPDIR
-names.
-"""
+"""Arrays on disk: written in blocks, mapped into memory, removed after use."""
 
 import math
 import os
@@ -11,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -19,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from vstatkit.exceptions import DataError
 from vstatkit.scratch import remove_with, scratch_file
 
-# Blocks of a file that only one process writes to: as large as any page of memory.
+# Size of the blocks that only one process writes to; no page of memory is larger.
 BLOCK_BYTES = 65_536
 MOVED_BYTES = 1 << 22  # bytes in memory at a time while rows are moved within a file
 
@@ -27,12 +23,7 @@ MOVED_BYTES = 1 << 22  # bytes in memory at a time while rows are moved within a
 class GrowingArray:
     """An array that grows on disk by blocks of rows.
 
-    Parameters
-    ----------
-    kind : dtype
-        Kind of its elements.
-    width : int, optional
-        Number of columns; without it the array has one dimension.
+    `width` is the number of columns; without it the array has one dimension.
     """
 
     def __init__(self, kind: DTypeLike, width: int | None = None) -> None:
@@ -56,16 +47,20 @@ class GrowingArray:
 
     def take(self, block: "Block") -> None:
         """Add rows that another process wrote: move them below those before."""
-        size = self._bytes(1)
+        source, target = self._bytes(block.first), self._bytes(self._n_rows)
+        size = self._bytes(block.n_rows)
+        self._n_rows += block.n_rows
         with self._writing():
             for at, edge in block.edges:
                 self._file.seek(at)
                 self._file.write(edge)
-            if block.first != self._n_rows:
-                here, there = self._bytes(self._n_rows), size * block.first
-                _move(self._file, there, here, size * block.n_rows)
-            self._n_rows += block.n_rows
-            self._file.seek(self._bytes(self._n_rows))
+            if source != target:
+                for at in range(0, size, MOVED_BYTES):
+                    self._file.seek(source + at)
+                    data = self._file.read(min(MOVED_BYTES, size - at))
+                    self._file.seek(target + at)
+                    self._file.write(data)
+            self._file.seek(target + size)
 
     def _bytes(self, n_rows: int) -> int:
         return n_rows * math.prod(self._row) * self._kind.itemsize
@@ -98,10 +93,7 @@ class GrowingArray:
         The file is removed with the array and all its views.
         """
         self._close()
-        shape = (self._n_rows, *self._row)
-        if 0 in shape:
-            return np.empty(shape, self._kind)
-        memory = np.memmap(self._path, self._kind, "r", shape=shape)
+        memory = _map(self._path, self._kind, (self._n_rows, *self._row))
         self._removal.detach()
         remove_with(memory, self._path)
         return np.asarray(memory)
@@ -117,20 +109,11 @@ def _rows(
     return rows
 
 
-def _move(file: BinaryIO, source: int, target: int, size: int) -> None:
-    """Move bytes towards the beginning of a file."""
-    for at in range(0, size, MOVED_BYTES):
-        file.seek(source + at)
-        data = file.read(min(MOVED_BYTES, size - at))
-        file.seek(target + at)
-        file.write(data)
-
-
 class Place(NamedTuple):
     """Where rows are written in a file, beside others who write to it."""
 
-    path: Path  # the file
-    kind: np.dtype[Any]  # kind of the elements
+    path: Path
+    kind: np.dtype[Any]  # of the elements
     row: tuple[int, ...]  # shape of a row
     first: int  # number of the first row
 
@@ -138,31 +121,23 @@ class Place(NamedTuple):
 class Block(NamedTuple):
     """Rows that were written to their place."""
 
-    # first, n_rows: Number of the first row, and how many there are
-    first: int
+    first: int  # number of the first row
     n_rows: int
-    # What was not written, and the byte of the file where it belongs
-    edges: list[tuple[int, bytes]]
+    edges: list[tuple[int, bytes]]  # what was not written, after its byte in the file
 
 
 class PlacedArray:
     """Rows that grow at their place of a file, to which other processes write too.
 
-    Processes that write to one page of a file at a time may lose what others wrote,
-    where the file lies on another machine. Only whole blocks of `BLOCK_BYTES` are
-    therefore written; the edges are left to the process that made the file.
-
-    Parameters
-    ----------
-    place : Place
-        The place.
+    Processes that write to one page of a file at a time may lose what others wrote, if
+    the file is on another machine. Only whole blocks of `BLOCK_BYTES` are therefore
+    written; the edges are left to the process that made the file.
     """
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._n_rows = 0
-        size = math.prod(place.row) * place.kind.itemsize
-        self._at = size * place.first
+        self._at = math.prod(place.row) * place.kind.itemsize * place.first
         self._edge = bytearray()
         self._edges: list[tuple[int, bytes]] = []
 
@@ -208,14 +183,7 @@ class PlacedArray:
 class ArrayFile:
     """An array on disk that takes memory only while it is read.
 
-    Parameters
-    ----------
-    path : Path
-        The file; it is removed with this object.
-    kind : dtype
-        Kind of the elements.
-    shape : tuple of int
-        Shape of the array.
+    The file is removed with this object.
     """
 
     def __init__(self, path: Path, kind: np.dtype[Any], shape: tuple[int, ...]) -> None:
@@ -227,23 +195,18 @@ class ArrayFile:
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
         """Read rows into memory."""
-        array: NDArray[Any]
-        if 0 in self._shape:  # which cannot be mapped
-            array = np.empty(self._shape, self._kind)
-        else:
-            array = np.memmap(self._path, self._kind, "r", shape=self._shape)
-        return np.array(array[rows])
+        return np.array(_map(self._path, self._kind, self._shape)[rows])
+
+
+def _map(path: Path, kind: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Map an array to be read; empty ones cannot be mapped."""
+    if 0 in shape:
+        return np.empty(shape, kind)
+    return np.memmap(path, kind, "r", shape=shape)
 
 
 def check_directory(path: str | os.PathLike[str]) -> None:
-    """Check that there is a directory to write a file in.
-
-    Examples
-    --------
-    >>> check_directory("nowhere/fit.vs")
-    Traceback (most recent call last):
-    FileNotFoundError: there is no directory nowhere to write fit.vs in; make it first.
-    """
+    """Check that there is a directory to write a file in."""
     place = Path(path)
     if not place.parent.is_dir():
         raise FileNotFoundError(

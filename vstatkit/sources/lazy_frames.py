@@ -17,7 +17,8 @@ from vstatkit.sources.source import import_optional, split_batches
 class DaskSource:
     """A Dask data frame; its partitions are computed each time they are read."""
 
-    frame: Any  # the data; no more than one partition of it is held
+    frame: Any  # at most one partition of it is in memory
+    n_rows = None  # unknown before the frame is computed
 
     def __str__(self) -> str:
         return "the Dask data frame"
@@ -26,11 +27,6 @@ class DaskSource:
     def columns(self) -> tuple[str, ...]:
         """Names of the columns."""
         return tuple(self.frame.columns)
-
-    @property
-    def n_rows(self) -> None:
-        """Unknown before the frame is computed."""
-        return None
 
     def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Compute some of the columns, in the order of the partitions."""
@@ -48,6 +44,7 @@ class LazySource:
     """
 
     frame: Any  # the query
+    n_rows = None  # unknown before the query is run
     _results: dict[tuple[str, ...], ArrowSource] = field(
         default_factory=dict, repr=False
     )
@@ -59,11 +56,6 @@ class LazySource:
     def columns(self) -> tuple[str, ...]:
         """Names of the columns."""
         return tuple(self.frame.collect_schema().names())
-
-    @property
-    def n_rows(self) -> None:
-        """Unknown before the query is run."""
-        return None
 
     def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Run the query for some of its columns, and read its result."""

@@ -16,28 +16,18 @@ PARQUET = (".parquet", ".pq")
 PACKED = ("", ".gz", ".bz2", ".xz", ".zst")
 CSV = tuple(f".csv{packed}" for packed in PACKED)
 TSV = tuple(f".tsv{packed}" for packed in PACKED)
-
-# Largest number of rows that are read into memory if a few are expected.
-READ_ROWS = 1_000_000
+READ_ROWS = 1_000_000  # most rows that are read into memory if a few are expected
 
 
 def find_source(data: Any) -> Source | None:
-    """Open data that are read batch after batch.
+    """Open data that are read batch after batch; None for data in memory, or no data.
 
-    Parameters
-    ----------
-    data : Any
-        A path to a Parquet, CSV or TSV file or a folder of Parquet files, an Arrow
-        dataset, a Dask data frame, a LazyFrame of polars, or a `CsvSource`.
-
-    Returns
-    -------
-    Source or None
-        None for anything else: data in memory, or no data at all.
+    These are a path to a Parquet, CSV or TSV file or a folder of Parquet files, an
+    Arrow dataset, a Dask data frame, a LazyFrame of polars, and a `CsvSource`.
     """
-    path = isinstance(data, str | PathLike)
     if isinstance(data, CsvSource):
         return data
+    path = isinstance(data, str | PathLike)
     source = _open_file(Path(fspath(data))) if path else _wrap_lazy(data)
     if source is not None:
         _check_names(source)
@@ -92,23 +82,12 @@ def _check_names(source: Source) -> None:
 
 
 def read_few(source: Source, columns: list[str] | None, advice: str) -> pd.DataFrame:
-    """Read a source into memory, if it is short.
-
-    Parameters
-    ----------
-    source : Source
-        Data.
-    columns : list of str or None
-        Columns to read; all by default.
-    advice : str
-        Advice for data with more than `READ_ROWS` rows.
-    """
+    """Read all columns, or some, into memory; give advice if there are many rows."""
     parts: list[pd.DataFrame] = []
     n_rows = source.n_rows or 0
     for batch in source.batches(source.columns if columns is None else columns):
         parts.append(batch)
-        n_rows = max(n_rows, sum(map(len, parts)))
-        if n_rows > READ_ROWS:
+        if max(n_rows, sum(map(len, parts))) > READ_ROWS:
             raise DataError(
                 f"{source} has more than {READ_ROWS:,} rows, too many to hold here. "
                 f"{advice}"

@@ -35,24 +35,17 @@ def write_whole(
     """Write a file under another name, then move it into place.
 
     If the process is killed or interrupted, or the disk is full, an old file is not
-    changed. A symbolic link stays a link, and the file keeps its permissions.
-
-    Parameters
-    ----------
-    path : str or path
-        Path of the file.
-    write : callable
-        Called with the open file.
-    temporary : Path, optional
-        Path while it is written, in the same directory; unique by default.
+    changed. A symbolic link stays a link, and the file keeps its permissions. The path
+    while it is written, `temporary`, is in the same directory; unique by default.
     """
     place = Path(os.path.realpath(path))
     if place.exists() and not place.is_file():  # a pipe or a device
         with place.open("wb") as file:
             write(file)
         return
-    with postpone_interrupts():
-        draft = _own_name(place) if temporary is None else temporary
+    mark = f"{os.getpid()}-{secrets.token_hex(4)}"
+    draft = temporary or place.with_name(f".{place.name[:50]}.{mark}.tmp")
+    with _postpone_interrupts():
         with removed_if_ended(draft):
             try:
                 with draft.open("wb") as file:
@@ -64,7 +57,12 @@ def write_whole(
                 draft.replace(place)
             finally:
                 draft.unlink(missing_ok=True)
-        _sync_directory(place.parent)
+        with suppress(OSError):  # some systems cannot flush a directory to disk
+            handle = os.open(place.parent, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
 
 def write_text_whole(path: str | PathLike[str], text: str) -> None:
@@ -72,23 +70,8 @@ def write_text_whole(path: str | PathLike[str], text: str) -> None:
     write_whole(path, lambda file: file.write(text.encode()))
 
 
-def _own_name(place: Path) -> Path:
-    mark = f"{os.getpid()}-{secrets.token_hex(4)}"
-    return place.with_name(f".{place.name[:50]}.{mark}.tmp")
-
-
-def _sync_directory(directory: Path) -> None:
-    """Flush the directory to disk, on systems that allow it."""
-    with suppress(OSError):
-        handle = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 @contextmanager
-def postpone_interrupts() -> Iterator[None]:
+def _postpone_interrupts() -> Iterator[None]:
     """Postpone Ctrl-C until a file is complete."""
     before = signal.getsignal(signal.SIGINT)
     main = threading.current_thread() is threading.main_thread()
@@ -108,13 +91,11 @@ def postpone_interrupts() -> Iterator[None]:
 Arrays = dict[str, NDArray[Any]]
 
 DOCUMENT, CHECKSUM = "document", "checksum"
-
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Largest expansion of a file when read; arrays that compress more are stored raw.
 MAX_EXPANSION = 20
 FREE_BYTES = 2**24  # size up to which any file may expand
 MAX_HEADER = 4096  # largest header of an array, in bytes
-
-COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def write_archive(
@@ -164,12 +145,7 @@ def _digest(parts: Mapping[str, bytes]) -> bytes:
 
 
 def read_archive(path: Path, known: Iterable[str]) -> tuple[Any, Arrays]:
-    """Read a file of `write_archive`; raise an error for members that are not known.
-
-    Returns
-    -------
-    document, arrays
-    """
+    """Read the document and the arrays, whose names must be known."""
     if not zipfile.is_zipfile(path):
         raise FileError("it does not hold saved results.")
     with path.open("rb") as file:

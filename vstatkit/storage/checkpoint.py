@@ -38,41 +38,33 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Sums:
-    """A range of complete learners, and the sums of their out-of-bag predictions.
-
-    Attributes
-    ----------
-    start, stop : int
-        Range of learners.
-    asked : int
-        End of the range that the fit was to grow.
-    oob : OutOfBag or None
-        Sums of their out-of-bag predictions.
-    """
+    """Complete learners `start` to `stop`, and sums of their out-of-bag predictions."""
 
     start: int
     stop: int
-    asked: int
+    asked: int  # end of the range that the fit was to grow
     oob: OutOfBag | None
 
 
 def range_files(directory: Path, kind: str) -> dict[tuple[int, int], Path]:
     """List the files of learners or repetitions by their ranges [start, stop)."""
-    files = {}
-    for path in directory.glob(f"{kind}-*.npz"):
-        match = re.fullmatch(rf"{kind}-(\d{{8,}})-(\d+)\.npz", path.name)
-        if match:
-            files[int(match[1]), int(match[2])] = path
-    return dict(sorted(files.items()))
+    files = _files(directory, rf"{kind}-(\d{{8,}})-(\d+)\.npz")
+    return {(start, stop): path for (start, stop), path in files.items()}
 
 
 def sums_files(directory: Path) -> dict[int, Path]:
     """List the files of sums by their first learner."""
-    return {
-        int(path.stem.removeprefix("sums-")): path
-        for path in directory.glob("sums-*.npz")
-        if path.stem.removeprefix("sums-").isdigit()
-    }
+    files = _files(directory, r"sums-(\d+)\.npz")
+    return {start: path for (start,), path in files.items()}
+
+
+def _files(directory: Path, name: str) -> dict[tuple[int, ...], Path]:
+    """List the files with a name, by the numbers in it."""
+    matches = [
+        (re.fullmatch(name, path.name), path) for path in directory.glob("*.npz")
+    ]
+    files = {tuple(map(int, m.groups())): path for m, path in matches if m}
+    return dict(sorted(files.items()))
 
 
 def write_learners(
@@ -86,10 +78,10 @@ def write_learners(
     document: dict[str, Any] = {"start": start, "stop": stop, "kind": None}
     arrays: Arrays = {"values": values}
     if codec is not None:
-        packed, stacked = codec.pack(task.kernel, learners)
-        document |= {"kind": codec.name, **packed}
+        fields, stacked = codec.pack(task.kernel, learners)
+        document |= {"kind": codec.name, **fields}
         arrays |= stacked
-    write_part(directory / f"learners-{start:08d}-{stop}.npz", document, arrays)
+    _write_part(directory / f"learners-{start:08d}-{stop}.npz", document, arrays)
 
 
 def read_learners(path: Path, task: Task) -> Evaluation | None:
@@ -106,32 +98,28 @@ def read_learners(path: Path, task: Task) -> Evaluation | None:
         kind = take(document, "kind", str, type(None))
         values = take_floats(arrays, "values", 2)
         check(len(values) == stop - start, "values and learners differ in number.")
-        if not task.keep:
-            return Evaluation(values, [], None)
+        learners: list[Any] = []
+        if task.keep and codec is None:
+            learners = [LazyLearner(task, number) for number in range(start, stop)]
         if codec is None:
-            absent = [LazyLearner(task, number) for number in range(start, stop)]
-            return Evaluation(values, absent, None)
+            return Evaluation(values, learners, None)
         if kind is None:
             return None
         check(kind == codec.name, "its learners are of another kind.")
         check_fields(document, ("start", "stop", "kind", *codec.fields), "the document")
         p = task.kernel.n_features if isinstance(task.kernel, PredictiveModel) else 0
-        return Evaluation(
-            values, codec.unpack(document, arrays, stop - start, p)[1], None
-        )
+        _, learners = codec.unpack(document, arrays, stop - start, p)
+        return Evaluation(values, learners, None)
 
-    return read_part(path, names, unpack, "its learners are then refitted")
+    return _read_part(path, names, unpack, "its learners are then refitted")
 
 
 def write_sums(directory: Path, sums: Sums) -> None:
     """Write the sums of a range of learners, and replace an old file."""
     document = {"start": sums.start, "stop": sums.stop, "asked": sums.asked}
-    arrays = {
-        name: getattr(sums.oob, field)
-        for name, field in OOB.items()
-        if sums.oob is not None and getattr(sums.oob, field) is not None
-    }
-    write_part(directory / f"sums-{sums.start:08d}.npz", document, arrays)
+    arrays = {name: getattr(sums.oob, field, None) for name, field in OOB.items()}
+    present = {name: array for name, array in arrays.items() if array is not None}
+    _write_part(directory / f"sums-{sums.start:08d}.npz", document, present)
 
 
 def read_sums(path: Path) -> Sums:
@@ -148,16 +136,15 @@ def read_sums(path: Path) -> Sums:
 
     start = path.stem.removeprefix("sums-").lstrip("0") or "0"
     loss = f"the learners from number {start} on are then refitted"
-    return read_part(path, tuple(OOB), unpack, loss)
+    return _read_part(path, tuple(OOB), unpack, loss)
 
 
-def write_part(path: Path, document: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a file of a checkpoint atomically."""
+def _write_part(path: Path, document: Mapping[str, Any], arrays: Arrays) -> None:
     # Compression may take longer than the time between two files.
     write_archive(path, document, arrays, compress=False, temporary=own_name(path))
 
 
-def read_part(
+def _read_part(
     path: Path,
     names: tuple[str, ...],
     unpack: Callable[[Any, Arrays], Read],
@@ -203,24 +190,13 @@ class Checkpoint:
     ) -> "Checkpoint | None":
         """Describe a fit; return None without a directory.
 
-        Parameters
-        ----------
-        directory : str, path or None
-            Directory of the checkpoint.
-        task : Task
-            Evaluation of the fit; its design is one of the settings.
-        settings : mapping
-            Other settings of the fit.
-        tables : mapping
-            Data by the names in `TABLES`.
+        The design of the task is one of the settings; `tables` are the data by the
+        names in `TABLES`.
         """
         if directory is None:
             return None
         drawn = {"design": task.design.name, **asdict(task.design), "oob": task.oob}
-        hashes = {
-            name: None if table is None else hash_table(table)
-            for name, table in tables.items()
-        }
+        hashes = {name: hash_table(table) for name, table in tables.items()}
         return cls(Path(directory), {**settings, **drawn, **hashes})
 
 
@@ -244,13 +220,10 @@ def open_checkpoint(checkpoint: Checkpoint | None) -> Iterator["LearnerFiles | N
 
 
 class LearnerFiles:
-    """Files of the learners of an ensemble; see `Keeper` of the evaluation.
+    """Files of the learners of an ensemble; see `LearnerKeeper`.
 
-    Parameters
-    ----------
-    directory : Path
-        A locked directory with the settings of this fit. Learners whose sums were not
-        written, because the process was killed, are removed.
+    The directory is locked and contains the settings of this fit. Learners whose sums
+    were not written, because the process was killed, are removed.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -264,11 +237,12 @@ class LearnerFiles:
         self, task: Task, start: int, stop: int, grow: Callable[[int], Batches]
     ) -> Batches:
         """Yield learners `start` to `stop`: stored ones, then new ones."""
-        known = self._stored_range(task, start, stop)
+        known = self._stored_sums(task, start, stop)
         m = 0
         for part in self._read_stored(task, start, known.stop):
-            if start == m == 0:
-                self._check_first(task, part.values[0])
+            if start == m == 0:  # settings do not show the code of the learners
+                first = evaluate(task, 0, 1, progress=False).values[0]
+                _check_unchanged(self._directory, "learner", part.values[0], first)
             m = part.values.shape[1]
             yield part
         if known.oob is not None:
@@ -276,31 +250,28 @@ class LearnerFiles:
         if known.stop < stop:
             yield from self._store_new(task, known, grow)
 
-    def _stored_range(self, task: Task, start: int, stop: int) -> Sums:
-        """Find the stored learners from `start` on, over all steps of growth."""
+    def _stored_sums(self, task: Task, start: int, stop: int) -> Sums:
+        """Add the stored sums from learner `start` on, over all steps of growth."""
         files, known = sums_files(self._directory), Sums(start, start, stop, None)
         while known.stop < stop and known.stop in files:
             sums = read_sums(files[known.stop])
-            self._check_range(task, sums, stop)
+            if sums.stop > stop:
+                raise CheckpointError(
+                    f"the checkpoints in {self._directory} hold learners {sums.start} "
+                    f"to {sums.stop}, whose sums cannot be split, and this fit needs "
+                    f"learners up to {stop} only. Ask for {sums.stop} or more, or "
+                    "choose another directory."
+                )
+            # The last learners of some designs depend on the number of learners.
+            same = sums.asked == stop
+            obstacle = None if same else task.design.obstacle(sums.stop, stop)
+            if obstacle is not None:
+                raise CheckpointError(
+                    f"the checkpoints in {self._directory} cannot be used: {obstacle} "
+                    "Choose another directory."
+                )
             known = replace(known, stop=sums.stop, oob=_add_oob(known.oob, sums.oob))
         return known
-
-    def _check_range(self, task: Task, sums: Sums, stop: int) -> None:
-        if sums.stop > stop:
-            raise CheckpointError(
-                f"the checkpoints in {self._directory} hold learners {sums.start} to "
-                f"{sums.stop}, whose sums cannot be split, and this fit needs learners "
-                f"up to {stop} only. Ask for {sums.stop} or more, or choose another "
-                "directory."
-            )
-        # The last learners of some designs depend on the number of learners.
-        same = sums.asked == stop
-        obstacle = None if same else task.design.obstacle(sums.stop, stop)
-        if obstacle is not None:
-            raise CheckpointError(
-                f"the checkpoints in {self._directory} cannot be used: {obstacle} "
-                "Choose another directory."
-            )
 
     def _read_stored(self, task: Task, start: int, stop: int) -> Iterator[Evaluation]:
         """Read learners from their files; refit those whose file was removed."""
@@ -309,20 +280,14 @@ class LearnerFiles:
             later = [ends for ends in files if start <= ends[0] < stop]
             first, last = min(later, default=(stop, stop))
             if first > start:
-                last = first
-            part = None
-            if first == start:
+                part, last = None, first
+            else:
                 part = read_learners(files[first, last], task)
             if part is None:
                 part = replace(evaluate(task, start, last, progress=False), oob=None)
                 write_learners(self._directory, task, start, [part])
             yield part
             start = last
-
-    def _check_first(self, task: Task, values: Floats) -> None:
-        """Compare the first learner with a refit: settings do not show its code."""
-        now = evaluate(task, 0, 1, progress=False).values[0]
-        check_unchanged(self._directory, "learner", values, now)
 
     def _store_new(
         self, task: Task, known: Sums, grow: Callable[[int], Batches]
@@ -333,7 +298,8 @@ class LearnerFiles:
 
         def write() -> None:
             if fresh:
-                write_learners(self._directory, task, sums.stop - _length(fresh), fresh)
+                first = sums.stop - sum(len(part.values) for part in fresh)
+                write_learners(self._directory, task, first, fresh)
                 write_sums(self._directory, sums)
                 fresh.clear()
 
@@ -351,17 +317,11 @@ class LearnerFiles:
                 write()
 
 
-def _length(parts: list[Evaluation]) -> int:
-    return sum(len(part.values) for part in parts)
-
-
 def _add_oob(sums: OutOfBag | None, more: OutOfBag | None) -> OutOfBag | None:
-    if sums is None or more is None:
-        return sums or more
-    return sums + more
+    return sums + more if sums is not None and more is not None else sums or more
 
 
-def check_unchanged(directory: Path, what: str, then: Floats, now: Floats) -> None:
+def _check_unchanged(directory: Path, what: str, then: Floats, now: Floats) -> None:
     """Raise an error if the first learner, or repetition, now has other values."""
     if now.shape == then.shape and (
         np.abs(now - then).max() <= SAME * np.abs(then).max()
@@ -390,14 +350,8 @@ def open_repetitions(
 ) -> Iterator["RepetitionFiles | None"]:
     """Lock a directory and check its settings; yield None without a directory.
 
-    Parameters
-    ----------
-    directory : str, path or None
-        Directory of the checkpoint; created if it does not exist.
-    repeating : RepeatedFit
-        The bootstrap, whose settings are recorded.
-    values : ndarray of shape (B, m)
-        Learners of the fit, which depend on all of its settings.
+    The settings are those of the bootstrap, and the values, shape (B, m), of the
+    learners of the fit, which depend on all settings of the fit.
     """
     if directory is None:
         yield None
@@ -409,20 +363,18 @@ def open_repetitions(
             "seed": repeating.seed,
             "B": repeating.B,
             "design": task.design.name,
-            "fit": {**asdict(task.design)},
+            "fit": asdict(task.design),
             "estimates": repeating.n_values,
             "data": _hash_data(task.kernel),
-            "groups": None
-            if task.unit_of_row is None
-            else hash_table(task.unit_of_row),
-            "points": None if task.at is None else hash_table(task.at),
+            "groups": hash_table(task.unit_of_row),
+            "points": hash_table(task.at),
             "learners": hash_arrays([values]),
         }
         settle_settings(place, settings, hashed=HASHED)
         yield RepetitionFiles(place, repeating.n_values)
 
 
-def _hash_data(kernel: Any) -> list[str]:
+def _hash_data(kernel: Any) -> list[str | None]:
     """Hash the observations of a kernel."""
     values: list[Any] = []
     if is_dataclass(kernel):
@@ -436,12 +388,8 @@ def _hash_data(kernel: Any) -> list[str]:
 class RepetitionFiles:
     """Files of the repetitions of a bootstrap; see `RepetitionKeeper`.
 
-    Parameters
-    ----------
-    directory : Path
-        A locked directory with the settings of this bootstrap.
-    n_values : int
-        Number of estimates of every repetition.
+    The directory is locked and contains the settings of this bootstrap, whose
+    repetitions have `n_values` estimates each.
     """
 
     def __init__(self, directory: Path, n_values: int) -> None:
@@ -460,11 +408,11 @@ class RepetitionFiles:
         """Write consecutive repetitions from `first` on."""
         last = first + len(estimates)
         path = self._directory / f"repetitions-{first:08d}-{last}.npz"
-        write_part(path, {"first": first, "last": last}, {"estimates": estimates})
+        _write_part(path, {"first": first, "last": last}, {"estimates": estimates})
 
     def check_first(self, then: Floats, now: Floats) -> None:
         """Compare the first repetition with a refit."""
-        check_unchanged(self._directory, "repetition", then, now)
+        _check_unchanged(self._directory, "repetition", then, now)
 
     def _read(self, path: Path, first: int, last: int) -> Floats:
         def unpack(document: Any, arrays: Arrays) -> Floats:
@@ -477,4 +425,4 @@ class RepetitionFiles:
             return estimates
 
         loss = f"the repetitions from number {first} on are then repeated"
-        return read_part(path, ("estimates",), unpack, loss)
+        return _read_part(path, ("estimates",), unpack, loss)

@@ -17,7 +17,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from vstatkit._typing import Floats
@@ -28,8 +27,7 @@ from vstatkit.storage.archive import write_whole
 LOCK = "lock"  # file that is locked. It is not removed: only the system's lock matters.
 # Error numbers of a lock that another process holds.
 TAKEN = (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
-# Byte that is locked on Windows, beyond the text that other processes read.
-LOCKED_BYTE = 2**30
+LOCKED_BYTE = 2**30  # locked on Windows; beyond the text that other processes read
 
 _HANDLES: set[int] = set()
 
@@ -39,19 +37,15 @@ def lock_directory(directory: Path) -> Iterator[None]:
     """Lock a directory against other processes, and other calls in this process.
 
     The lock is the operating system's. It ends with the process, even if that is
-    killed, and a file that was left behind does not lock the directory.
-
-    Parameters
-    ----------
-    directory : Path
-        Created if it does not exist.
-
-    Raises
-    ------
-    CheckpointError
-        If the directory is in use; the message names the process.
+    killed, and a file that was left behind does not lock the directory. The directory
+    is created if it does not exist; if it is in use, the error names the process.
     """
-    handle = _open(directory)
+    if directory.exists() and not directory.is_dir():
+        raise CheckpointError(
+            f"`checkpoint` must be a directory; {directory} is a file."
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    handle = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     _HANDLES.add(handle)
     try:
         try:
@@ -73,15 +67,6 @@ def lock_directory(directory: Path) -> Iterator[None]:
             _HANDLES.discard(handle)
             _release(handle)
             os.close(handle)
-
-
-def _open(directory: Path) -> int:
-    if directory.exists() and not directory.is_dir():
-        raise CheckpointError(
-            f"`checkpoint` must be a directory; {directory} is a file."
-        )
-    directory.mkdir(parents=True, exist_ok=True)
-    return os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
 
 
 def _in_use(directory: Path, handle: int) -> str:
@@ -129,8 +114,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_copies)
 
 
-# Inverse of the relative precision of hashes; machines differ by less.
-PRECISION = 2.0**40
+PRECISION = 2.0**40  # inverse of the relative precision of hashes
 
 
 def describe(thing: Any) -> str:
@@ -187,19 +171,19 @@ def _round_digits(array: Floats) -> Floats:
         return np.ldexp(np.round(mantissa * PRECISION), exponent) + 0.0
 
 
-def hash_exactly(array: NDArray[Any]) -> str:
-    """Hash an array exactly, in its memory order."""
-    digest = hashlib.sha256(repr((array.shape, str(array.dtype))).encode())
-    columns = array.ndim > 1 and not array.flags.c_contiguous
-    digest.update(np.ascontiguousarray(array.T if columns else array).data)
+def hash_table(table: Any) -> str | None:
+    """Hash observations exactly: a frame, a Series or an array; None if there are none.
+
+    Arrays of numbers are hashed in their memory order.
+    """
+    if table is None:
+        return None
+    if not isinstance(table, np.ndarray) or table.dtype.kind not in "biuf":
+        return hash_frame(pd.DataFrame(table), exactly=True)
+    digest = hashlib.sha256(repr((table.shape, str(table.dtype))).encode())
+    columns = table.ndim > 1 and not table.flags.c_contiguous
+    digest.update(np.ascontiguousarray(table.T if columns else table).data)
     return digest.hexdigest()[:16]
-
-
-def hash_table(table: Any) -> str:
-    """Hash observations exactly: a frame, a Series or an array."""
-    if isinstance(table, np.ndarray) and table.dtype.kind in "biuf":
-        return hash_exactly(table)
-    return hash_frame(pd.DataFrame(table), exactly=True)
 
 
 MANIFEST = "settings.json"
@@ -219,20 +203,13 @@ def settle_settings(
 ) -> None:
     """Record settings in a directory, or check that they equal the recorded ones.
 
-    Parameters
-    ----------
-    directory : Path
-        Created if it does not exist. Unfinished files of killed runs are removed.
-    settings : mapping
-        Everything that the numbers depend on; the version of vstatkit is added.
-    hashed : mapping
-        Descriptions of the settings that are hashes. Each one depends on those before
-        it, and all of them on the other settings.
-    note : str
-        Added to the message if a hash differs.
+    The settings are everything that the numbers depend on; the version of vstatkit is
+    added. `hashed` describes those that are hashes: each one depends on those before
+    it, and all of them on the other settings. The `note` is added to the message if a
+    hash differs. Unfinished files of killed runs are removed.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    remove_unfinished(directory)
+    _remove_unfinished(directory)
     full = {"vstatkit": metadata.version("vstatkit"), **settings}
     current = json.loads(json.dumps(full, default=_to_json))
     if not (directory / MANIFEST).exists():
@@ -255,12 +232,16 @@ def recorded_settings(directory: Path) -> dict[str, Any]:
         return {}
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
+        obstacle = f"it holds a {type(manifest).__name__}"
     except ValueError as error:
-        raise CheckpointError(_unreadable_manifest(path, str(error))) from error
-    if not isinstance(manifest, dict):
-        kind = type(manifest).__name__
-        raise CheckpointError(_unreadable_manifest(path, f"it holds a {kind}"))
-    return manifest
+        manifest, obstacle = None, str(error)
+    if isinstance(manifest, dict):
+        return manifest
+    raise CheckpointError(
+        f"the settings of the checkpoints, {path}, cannot be read: {obstacle}. The "
+        "other files in this directory cannot be used without them: choose another "
+        "directory, or remove this one to start again."
+    )
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -273,7 +254,7 @@ def own_name(path: Path) -> Path:
     return path.with_name(f"{path.name}.{os.getpid()}.tmp")
 
 
-def remove_unfinished(directory: Path) -> None:
+def _remove_unfinished(directory: Path) -> None:
     """Remove unfinished files of killed runs; keep those of live ones."""
     for path in directory.glob("*.tmp"):
         match = TEMPORARY.fullmatch(path.name)
@@ -296,15 +277,12 @@ def _changes(
         # Query points may be drawn from the seed.
         keys = ["seed", *(key for key in keys if key not in ("seed", "at"))]
     plain = [key for key in keys if key not in hashed]
-    if plain:
+    if plain or not keys:
         return [_describe_change(key, recorded, current) for key in plain]
-    first = [key for key in hashed if key in keys][:1]
-    return [
-        f"{hashed[key]} are not the same as then{note}"
-        if key in recorded
-        else f"{hashed[key]} were not recorded"
-        for key in first
-    ]
+    first = next(key for key in hashed if key in keys)
+    if first in recorded:
+        return [f"{hashed[first]} are not the same as then{note}"]
+    return [f"{hashed[first]} were not recorded"]
 
 
 def _describe_change(
@@ -329,11 +307,3 @@ def _excerpt(text: str, same: int) -> str:
 def _to_json(value: Any) -> Any:
     """Convert a value to a JSON type."""
     return value.item() if isinstance(value, np.generic) else str(value)
-
-
-def _unreadable_manifest(path: Path, why: str) -> str:
-    return (
-        f"the settings of the checkpoints, {path}, cannot be read: {why}. The other "
-        "files in this directory cannot be used without them: choose another "
-        "directory, or remove this one to start again."
-    )

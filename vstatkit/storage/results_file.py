@@ -4,10 +4,12 @@ import dataclasses
 import warnings
 from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats
@@ -56,15 +58,12 @@ from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.registry import resolve_for_design
 
 PREFIX = "spread_"  # prefix of the arrays of the trees that estimate the residual scale
-# Arrays of out-of-bag errors.
-ERROR_ARRAYS = ("errors", *(PREFIX + name for name in TREE_CODEC.arrays))
-
-SPREAD_FIELDS = ("n_trees", "least", *TREE_CODEC.fields)
 
 
-def pack_errors(results: EnsembleResults, arrays: Arrays) -> dict[str, Any] | None:
+def _pack_errors(
+    errors: OutOfBagErrors | None, arrays: Arrays
+) -> dict[str, Any] | None:
     """Pack out-of-bag errors: sizes, units, masses, and classes or expected sizes."""
-    errors = results.out_of_bag_errors
     if errors is None or (errors.codes is None and errors.spread is None):
         return None
     last = errors.expected if errors.codes is None else errors.codes
@@ -73,14 +72,14 @@ def pack_errors(results: EnsembleResults, arrays: Arrays) -> dict[str, Any] | No
     spread = errors.spread
     if spread is None:
         return {"spread": None}
-    trees: dict[str, Any] = {name: None for name in TREE_CODEC.fields}
+    trees: dict[str, Any] = dict.fromkeys(TREE_CODEC.fields)
     if spread.trees:
         trees, stacked = TREE_CODEC.pack(spread.kernel, spread.trees)
-        arrays.update({PREFIX + name: array for name, array in stacked.items()})
+        _add_arrays(arrays, PREFIX, stacked)
     return {"spread": {"n_trees": len(spread.trees), "least": spread.least, **trees}}
 
 
-def unpack_errors(
+def _unpack_errors(
     packed: Any, arrays: Arrays, n: int, predictor: Predictor | None
 ) -> OutOfBagErrors | None:
     """Unpack out-of-bag errors for a design of n units."""
@@ -108,16 +107,19 @@ def unpack_errors(
 
 
 def _unpack_spread(packed: Any, arrays: Arrays, p: int) -> ResidualScale:
-    check_fields(packed, SPREAD_FIELDS, "`spread`")
+    check_fields(packed, ("n_trees", "least", *TREE_CODEC.fields), "`spread`")
     T, least = take_size(packed, "n_trees", 0), take(packed, "least", float)
     check(0 < least < np.inf, "the least expected error is not positive.")
     if T == 0:
         return ResidualScale(StoredTreeKernel(p, None, 0.0, 1.0), [], least)
     check(packed["n_classes"] is None, "expected errors are no classes.")
-    kernel, trees = TREE_CODEC.unpack(
-        packed, _pop_arrays(arrays, PREFIX, TREE_CODEC), T, p
-    )
+    stacked = _pop_arrays(arrays, PREFIX, TREE_CODEC)
+    kernel, trees = TREE_CODEC.unpack(packed, stacked, T, p)
     return ResidualScale(cast("StoredTreeKernel", kernel), trees, least)
+
+
+def _add_arrays(arrays: Arrays, prefix: str, stacked: Arrays) -> None:
+    arrays.update({prefix + name: array for name, array in stacked.items()})
 
 
 def _pop_arrays(arrays: Arrays, prefix: str, codec: KernelCodec) -> Arrays:
@@ -126,21 +128,18 @@ def _pop_arrays(arrays: Arrays, prefix: str, codec: KernelCodec) -> Arrays:
     return {name: arrays.pop(prefix + name) for name in names}
 
 
+# Version of the file layout. Layout 2 had no corrections beyond the first order, 3 no
+# levels, 4 no out-of-bag errors of single observations and no stages of learners, 5 no
+# names of weights and groups, 6 no other learners that estimates come from, 7 no coding
+# of factors that treats all levels alike, no tails, no effective number of observations
+# and no notes on the data, 8 no type of the table.
 FORMAT = 9
-"""Version of the file layout; 2 had nothing beyond the first order, 3 no levels, 4 no
-out-of-bag errors of single observations, and no stages of learners, 5 no names of
-weights and groups, 6 no other learners that estimates come from, 7 no coding of
-factors that treats all levels alike, no tails, no effective number of observations and
-no notes on the data, 8 no type of the table."""
-
 # Types of tables that can be saved, by name.
 TABLES: dict[str, type[EstimateTable]] = {
     kind.__name__: kind for kind in (EnsembleResults, ContrastResults, EstimateTable)
 }
 ORDERS_FORMAT = 8  # first layout with complete corrections beyond the first order
-# Prefix of the arrays of other learners that the estimates come from.
-CENTRE = "centre_"
-
+CENTRE = "centre_"  # prefix of the arrays of other learners that estimates come from
 DESIGN_FIELDS = ("n", "k", "replace", "seed")
 
 
@@ -170,20 +169,18 @@ def save_results(results: EstimateTable, path: str | PathLike[str]) -> None:
         null = np.broadcast_to(results.null, results.values.shape[1:])
         arrays["null"] = np.array(null, dtype=np.float64)
     if results.limit is not None:
-        arrays["limit"] = np.atleast_1d(np.asarray(results.limit, dtype=np.float64))
+        arrays["limit"] = np.array(results.limit, dtype=np.float64, ndmin=1)
     if results.support is not None:
-        support = results.support
-        ends = (support.low, support.high)
-        arrays["support"] = _rows(*ends, support.nobs, support.average)
+        arrays["support"] = _stack_fields(results.support)
     if results.tails is not None:
-        tails = results.tails
+        tails = _stack_fields(results.tails)
         # Files contain no infinite numbers; an infinite end is missing.
-        low, high = (
-            np.where(np.isinf(end), np.nan, end) for end in (tails.low, tails.high)
-        )
-        arrays["tails"] = _rows(tails.error, tails.skew, low, high)
+        arrays["tails"] = np.where(np.isinf(tails), np.nan, tails)
     if results.orders is not None:
         arrays["orders"] = np.array(dataclasses.astuple(results.orders))
+    info = dataclasses.asdict(dataclasses.replace(results.info, typical=None))
+    if results.info.typical is not None:
+        info["typical"], arrays["typical_numbers"] = pack_frame(results.info.typical)
     document = {
         "format": FORMAT,
         "type": type(results).__name__,
@@ -191,7 +188,7 @@ def save_results(results: EstimateTable, path: str | PathLike[str]) -> None:
         "kind": results.kind.name,
         "labels": pack_index(results.labels),
         "units": pack_index(results.units),
-        "info": _pack_info(results.info, arrays),
+        "info": info,
         "design": _pack_design(results.design, arrays),
         **_pack_learners(results, arrays),
     }
@@ -200,37 +197,34 @@ def save_results(results: EstimateTable, path: str | PathLike[str]) -> None:
 
 def _pack_learners(results: EstimateTable, arrays: Arrays) -> dict[str, Any]:
     """Pack the learners, effects, scores and errors of a fit; None for other tables."""
+    packed: dict[str, Any]
+    packed = dict.fromkeys(("effects", "scores", "predictor", "errors"))
     if not isinstance(results, EnsembleResults):
-        return dict.fromkeys(("effects", "scores", "predictor", "errors"))
+        return packed
     if isinstance(results.reference, np.ndarray):  # a frame is for trees in R
         arrays["reference"] = results.reference
-    predictor = _pack_predictor(complete_predictor(results), arrays)
-    return {
-        "effects": _pack_effects(results.effect_values, arrays),
-        "scores": _pack_scores(results.scores, arrays),
-        "predictor": predictor,
-        "errors": None if predictor is None else pack_errors(results, arrays),
-    }
+    predictor, scores = results.predictor, results.scores
+    if predictor is not None and predictor.n_kept == results.B:
+        packed["predictor"] = _pack_predictor(predictor, arrays)
+    if results.effect_values is not None:
+        packed["effects"] = _pack_effects(results.effect_values, arrays)
+    if scores is not None:
+        arrays["residuals"] = scores.residuals
+        packed["scores"] = {"table": scores.table, "n_scored": scores.n_scored}
+    if packed["predictor"] is not None:
+        packed["errors"] = _pack_errors(results.out_of_bag_errors, arrays)
+    return packed
 
 
-def _rows(*numbers: Any) -> Floats:
-    """Stack numbers for all estimates, or for each, as rows of the same length."""
-    rows = np.broadcast_arrays(*map(np.atleast_1d, numbers))
+def _stack_fields(record: Support | Tails) -> Floats:
+    """Stack fields for all estimates, or for each, as rows of the same length."""
+    values = [getattr(record, name) for name in _field_names(record)]
+    rows = np.broadcast_arrays(*map(np.atleast_1d, values))
     return np.array(rows, dtype=np.float64)
 
 
-def complete_predictor(results: EnsembleResults) -> Predictor | None:
-    """Return the predictor; None if not all learners were kept."""
-    predictor = results.predictor
-    whole = predictor is not None and predictor.n_kept == results.B
-    return predictor if whole else None
-
-
-def _pack_info(info: ModelInfo, arrays: Arrays) -> dict[str, Any]:
-    packed = dataclasses.asdict(dataclasses.replace(info, typical=None))
-    if info.typical is not None:
-        packed["typical"], arrays["typical_numbers"] = pack_frame(info.typical)
-    return packed
+def _field_names(record: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(record)]
 
 
 def _pack_design(design: SubsampleDesign, arrays: Arrays) -> dict[str, Any]:
@@ -250,11 +244,7 @@ def _pack_design(design: SubsampleDesign, arrays: Arrays) -> dict[str, Any]:
     return {"name": "given", "fields": fields, "sparse": sparse.issparse(design.table)}
 
 
-def _pack_effects(
-    effects: EffectValues | None, arrays: Arrays
-) -> dict[str, Any] | None:
-    if effects is None:
-        return None
+def _pack_effects(effects: EffectValues, arrays: Arrays) -> dict[str, Any]:
     arrays["effects"] = effects.values
     settings = effects.frame.map(pack)
     return {
@@ -266,18 +256,7 @@ def _pack_effects(
     }
 
 
-def _pack_scores(scores: Scores | None, arrays: Arrays) -> dict[str, Any] | None:
-    if scores is None:
-        return None
-    arrays["residuals"] = scores.residuals
-    return {"table": scores.table, "n_scored": scores.n_scored}
-
-
-def _pack_predictor(
-    predictor: Predictor | None, arrays: Arrays
-) -> dict[str, Any] | None:
-    if predictor is None:
-        return None
+def _pack_predictor(predictor: Predictor, arrays: Arrays) -> dict[str, Any] | None:
     if predictor.coding is None:
         _warn_left_out("the ensemble was fitted by another package.")
         return None
@@ -290,33 +269,30 @@ def _pack_predictor(
             f"the formula cannot be read again without this session: {error}"
         )
         return None
-    packed = {
+    codec = codec_of(predictor.kernel)
+    if codec is None:
+        _warn_left_out("they could only be pickled.")
+        return None
+    fields, stacked = codec.pack(predictor.kernel, predictor.learners)
+    arrays.update(stacked, frame_numbers=numbers)
+    centre, classes = predictor.centre, predictor.classes
+    centred_at = None
+    if centre is not None:
+        centre_fields, stacked = STAGED_CODEC.pack(centre.kernel, centre.learners)
+        _add_arrays(arrays, CENTRE, stacked)
+        centred_at = {"kind": STAGED_CODEC.name, **centre_fields}
+    return {
         "formula": recipe.formula,
         "frame": frame,
         "intercept": recipe.intercept,
         "factors": recipe.factors,
         "columns": None if recipe.columns is None else list(recipe.columns),
         "missing": recipe.missing,
-        "classes": None
-        if predictor.classes is None
-        else [pack(label) for label in predictor.classes],
+        "classes": None if classes is None else [pack(label) for label in classes],
+        "kind": codec.name,
+        **fields,
+        "centred_at": centred_at,
     }
-    codec = codec_of(predictor.kernel)
-    if codec is None:
-        _warn_left_out("they could only be pickled.")
-        return None
-    fields, packed_learners = codec.pack(predictor.kernel, predictor.learners)
-    arrays.update(packed_learners, frame_numbers=numbers)
-    centre = _pack_centre(predictor.centre, arrays)
-    return {**packed, "kind": codec.name, **fields, "centred_at": centre}
-
-
-def _pack_centre(centre: Predictor | None, arrays: Arrays) -> dict[str, Any] | None:
-    if centre is None:
-        return None
-    fields, learners = STAGED_CODEC.pack(centre.kernel, centre.learners)
-    arrays.update({CENTRE + name: array for name, array in learners.items()})
-    return {"kind": STAGED_CODEC.name, **fields}
 
 
 def _warn_left_out(reason: str) -> None:
@@ -334,7 +310,7 @@ MAX_CHOSEN = 20
 MAX_DENSE = 2**28  # largest number of entries of a dense table of counts
 
 
-def unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
+def _unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
     """Unpack the design of B learners."""
     name = take(packed, "name", str)
     if name == GivenDesign.name:
@@ -342,20 +318,20 @@ def unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
     kinds: dict[str, type[Any]] = {**DESIGNS, CompleteDesign.name: CompleteDesign}
     check(name in kinds, "its design is not known.")
     check_fields(packed, ("name", "fields"), "`design`")
-    fields = packed["fields"]
-    names = [field.name for field in dataclasses.fields(kinds[name])]
+    fields, names = packed["fields"], _field_names(kinds[name])
     check_fields(fields, names, "`design`")
     options = {o: take_size(fields, o, 1) for o in names if o not in DESIGN_FIELDS}
     common = _common_fields(fields)
     if name == CompleteDesign.name:
-        n, k, replace = common["n"], common["k"], common["replace"]
-        chosen = min(k, n - 1) if replace else min(k, n - k)
+        n, k = common["n"], common["k"]
+        chosen = min(k, n - 1) if common["replace"] else min(k, n - k)
         check(chosen <= MAX_CHOSEN, "a complete design would be too large.")
-        complete = CompleteDesign(**common)
-        check(complete.n_subsamples == B, "the design has more learners, or fewer.")
-        return complete
     design: SubsampleDesign = kinds[name](**common, **options)
-    check(design.with_size(B) == design, "the design has more learners, or fewer.")
+    if isinstance(design, CompleteDesign):
+        same = design.n_subsamples == B
+    else:
+        same = design.with_size(B) == design
+    check(same, "the design has more learners, or fewer.")
     return design
 
 
@@ -383,7 +359,7 @@ def _unpack_given(packed: Any, arrays: Arrays, B: int) -> GivenDesign:
         check(fits and (labels >= 0).all(), "groups and learners differ.")
     if not take(packed, "sparse", bool):
         check(B * common["n"] <= MAX_DENSE, "the table of counts is too large.")
-        return GivenDesign(**common, table=table.toarray(), labels=labels)
+        table = table.toarray()
     return GivenDesign(**common, table=table, labels=labels)
 
 
@@ -410,10 +386,9 @@ def _unpack_counts(arrays: Arrays, B: int, n: int) -> Counts:
 # Arrays that any file may contain, besides those of the learners' codecs.
 ARRAYS = (
     *("values", "null", "limit", "support", "tails", "effects", "residuals"),
-    *("reference", "orders"),
-    *("typical_numbers", "frame_numbers"),
+    *("reference", "orders", "typical_numbers", "frame_numbers"),
     *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
-    *ERROR_ARRAYS,
+    *("errors", *(PREFIX + name for name in TREE_CODEC.arrays)),
 )
 OLDEST = 2  # oldest file layout that can be read
 
@@ -474,13 +449,20 @@ def _unpack_results(document: Any, arrays: Arrays) -> EstimateTable:
     values = take_floats(arrays, "values", 2)
     B, m = values.shape
     check(B >= 2 and m >= 1, "an ensemble needs two learners and an estimate.")
-    design = unpack_design(document["design"], arrays, B)
+    design = _unpack_design(document["design"], arrays, B)
     variance = take(document, "variance", str)
     # Earlier versions saved estimates for any k, so k is not checked.
     settled = resolve_for_design(variance, design, KernelKind.SMOOTH)
     check(settled == variance, "its variance is not settled.")
     kind = take(document, "type", str)
     check(kind in TABLES, f"there is no kind {kind!r} of tables.")
+    kernel_kind = take(document, "kind", str)
+    known = kernel_kind in KernelKind.__members__
+    check(known, f"there is no kind {kernel_kind!r} of kernels.")
+    null: Floats | float = 0.0
+    if kind == ContrastResults.__name__:
+        null = take_floats(arrays, "null", 1)
+        check(len(null) == m, "tests and estimates differ in number.")
     info = _unpack_info(document["info"], arrays)
     biases = () if info.aim is None else info.aim.bias
     check(len(biases) in (0, m), "biases and estimates differ in number.")
@@ -501,14 +483,14 @@ def _unpack_results(document: Any, arrays: Arrays) -> EstimateTable:
         effect_values=_unpack_effects(document["effects"], arrays, B),
         predictor=predictor,
         scores=_unpack_scores(document["scores"], arrays, info.nobs),
-        null=_unpack_null(arrays, m) if kind == ContrastResults.__name__ else 0.0,
+        null=null,
         limit=_unpack_limit(arrays, m),
-        kind=_unpack_kind(document),
+        kind=KernelKind[kernel_kind],
         reference=_unpack_reference(arrays, predictor),
         orders=_unpack_orders(arrays, earlier=version < ORDERS_FORMAT),
         support=_unpack_support(arrays, m, info, predictor, design.n),
         tails=_unpack_tails(arrays, m),
-        errors=unpack_errors(document["errors"], arrays, design.n, predictor),
+        errors=_unpack_errors(document["errors"], arrays, design.n, predictor),
     )
     check(not arrays, f"the array {next(iter(arrays), '')!r} is not known.")
     if older and predictor is not None and not info.coefficients:
@@ -519,43 +501,30 @@ def _unpack_results(document: Any, arrays: Arrays) -> EstimateTable:
     return derive_table(results, TABLES[kind])
 
 
-def _unpack_null(arrays: Arrays, m: int) -> Floats:
-    """Unpack the hypothesised values of tests."""
-    null = take_floats(arrays, "null", 1)
-    check(len(null) == m, "tests and estimates differ in number.")
-    return null
-
-
 def _bring_up_to_date(document: Any, arrays: Arrays) -> None:
     """Fill in the fields that older layouts lack."""
-    document.setdefault("kind", KernelKind.UNKNOWN.name)
-    document.setdefault("errors", None)
-    tested = "null" in arrays
-    document.setdefault("type", "ContrastResults" if tested else "EnsembleResults")
+    table = ContrastResults if "null" in arrays else EnsembleResults
+    unknown = KernelKind.UNKNOWN.name
+    _fill_in(document, kind=unknown, errors=None, type=table.__name__)
     info = take(document, "info", dict)
-    for name in ("aim", "weights", "groups"):
-        info.setdefault(name, None)
-    info.setdefault("scale_share", 1.0)
-    info.setdefault("data_notes", [])
-    take(info, "growth", dict).setdefault("atol", None)
+    _fill_in(info, aim=None, weights=None, groups=None, scale_share=1.0, data_notes=[])
+    _fill_in(take(info, "growth", dict), atol=None)
     if type(info["aim"]) is dict:
-        info["aim"].setdefault("mix", None)
+        _fill_in(info["aim"], mix=None)
     predictor = document.get("predictor")
     if type(predictor) is dict:
         if "factors" not in predictor:
             whole = predictor.pop("whole_factors", False)
             check(type(whole) is bool, "`whole_factors` must be true or false.")
             predictor["factors"] = "whole" if whole else "treatment"
-        predictor.setdefault("columns", None)
-        predictor.setdefault("centred_at", None)
+        _fill_in(predictor, columns=None, centred_at=None)
         if predictor.get("kind") == "trees":
-            predictor.setdefault("levels", None)
+            _fill_in(predictor, levels=None)
 
 
-def _unpack_kind(document: Any) -> KernelKind:
-    name = take(document, "kind", str)
-    check(name in KernelKind.__members__, f"there is no kind {name!r} of kernels.")
-    return KernelKind[name]
+def _fill_in(fields: dict[str, Any], **defaults: Any) -> None:
+    for name, value in defaults.items():
+        fields.setdefault(name, value)
 
 
 def _unpack_reference(arrays: Arrays, predictor: Predictor | None) -> Floats | None:
@@ -575,14 +544,14 @@ def _unpack_orders(arrays: Arrays, *, earlier: bool) -> HigherOrders | None:
     if "orders" not in arrays:
         return None
     numbers = take_floats(arrays, "orders", 1, missing=True)
-    names = [field.name for field in dataclasses.fields(HigherOrders)]
+    names = _field_names(HigherOrders)
     # Files of earlier layouts lack the last field, `share`.
     complete = len(numbers) in (len(names) - earlier, len(names))
     check(complete, "it does not say what is beyond first order.")
     fields = dict(zip(names, numbers.tolist(), strict=False))
     measured = {"measured", "measured_error", "share"}
     known = [value for name, value in fields.items() if name not in measured]
-    check(bool(np.min(known) >= 0), "what is beyond first order is negative.")
+    check(np.min(known) >= 0, "what is beyond first order is negative.")
     for name in ("n_learners", "n_reference"):
         fields[name] = int(fields[name])
     return HigherOrders(**fields)
@@ -594,8 +563,12 @@ def _unpack_limit(arrays: Arrays, m: int) -> Floats | float | None:
         return None
     limit = take_floats(arrays, "limit", 1)
     check(limit.size in (1, m), "limits and estimates differ in number.")
-    check(bool((limit >= 0).all()), "a limit is negative.")
+    check((limit >= 0).all(), "a limit is negative.")
     return float(limit[0]) if limit.size == 1 else limit
+
+
+def _scalar_if_single(row: NDArray[Any]) -> Any:
+    return row.item() if row.size == 1 else row
 
 
 def _unpack_support(
@@ -613,15 +586,14 @@ def _unpack_support(
     known = support.shape[0] in (2, 4) and support.shape[1] in (1, m)
     check(known, "ends and estimates differ in number.")
     low, high = support[:2]
-    check(bool((low <= high).all()), "an end of the values is beyond the other.")
+    check((low <= high).all(), "an end of the values is beyond the other.")
     nobs, average = float(units), np.zeros(low.size, dtype=bool)
     if len(support) == 4:
         nobs, average = float(support[2, 0]), support[3] == 1
-        check(bool((support[2] == nobs).all()), "numbers of observations differ.")
+        check((support[2] == nobs).all(), "numbers of observations differ.")
         check(0 < nobs <= units, "more observations than units are behind estimates.")
-        check(bool(np.isin(support[3], (0, 1)).all()), "an average is none.")
-    if low.size == 1:
-        return Support(float(low[0]), float(high[0]), nobs, bool(average[0]))
+        check(np.isin(support[3], (0, 1)).all(), "an average is none.")
+    low, high, average = map(_scalar_if_single, (low, high, average))
     return Support(low, high, nobs, average)
 
 
@@ -631,85 +603,77 @@ def _unpack_tails(arrays: Arrays, m: int) -> Tails | None:
     rows = take_floats(arrays, "tails", 2, missing=True)
     check(rows.shape in ((4, 1), (4, m)), "tails and estimates differ in number.")
     error, skew, low, high = rows
-    check(bool((error >= 0).all()), "a typical error is negative.")
+    check((error >= 0).all(), "a typical error is negative.")
     check(not (np.abs(skew) > 1).any(), "a skewness is too large.")
     low = np.where(np.isnan(low), -np.inf, low)
     high = np.where(np.isnan(high), np.inf, high)
-    check(bool((low <= high).all()), "an end of the values is beyond the other.")
-    if rows.shape[1] == 1:
-        return Tails(*(float(row[0]) for row in (error, skew, low, high)))
-    return Tails(error, skew, low, high)
+    check((low <= high).all(), "an end of the values is beyond the other.")
+    return Tails(*map(_scalar_if_single, (error, skew, low, high)))
+
+
+# Fields of `ModelInfo` that any value of their types may have.
+INFO_FIELDS: dict[tuple[type, ...], tuple[str, ...]] = {
+    (str,): ("title", "response", "kernel", "units"),
+    (str, NoneType): ("formula", "weights", "groups"),
+    (bool,): ("coefficients", "weights_in_column"),
+}
 
 
 def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
     if isinstance(packed, dict):  # early files of layout 8 lack it
         packed.setdefault("weights_in_column", packed.get("weights") != "given")
-    check_fields(
-        packed, [field.name for field in dataclasses.fields(ModelInfo)], "`info`"
-    )
+    check_fields(packed, _field_names(ModelInfo), "`info`")
+    fields = {
+        name: take(packed, name, *kinds)
+        for kinds, names in INFO_FIELDS.items()
+        for name in names
+    }
+    for name in ("unused_levels", "data_notes"):
+        fields[name] = tuple(take_texts(packed, name))
     typical = packed["typical"]
     if typical is not None:
         numbers = take_floats(arrays, "typical_numbers", 2, missing=True)
         typical = unpack_frame(typical, numbers)
         check(len(typical) == 1, "the typical row is not one row.")
-    units = take(packed, "units", str)
+    units = fields["units"]
     check(units in ("observations", "clusters"), "its units are of no known kind.")
     aim = _unpack_aim(packed["aim"])
-    derived = take(packed, "coefficients", bool)
-    if aim is not None and derived:  # early files contain the biases of other estimates
+    # Early files contain the biases of other estimates.
+    if aim is not None and fields["coefficients"]:
         aim = aim.without_bias
+    share = take(packed, "scale_share", float)
+    check(0 <= share <= 1, "its share of the range is none.")
     return ModelInfo(
-        title=take(packed, "title", str),
-        response=take(packed, "response", str),
-        kernel=take(packed, "kernel", str),
+        **fields,
         nobs=take_size(packed, "nobs", 2),
-        formula=take(packed, "formula", str, type(None)),
         n_dropped=take_size(packed, "n_dropped", 0),
-        units=units,
-        coefficients=derived,
         growth=_unpack_growth(packed["growth"]),
         typical=typical,
         ranges=_unpack_ranges(take(packed, "ranges", dict)),
-        unused_levels=tuple(take_texts(packed, "unused_levels")),
         aim=aim,
-        weights=take(packed, "weights", str, type(None)),
-        groups=take(packed, "groups", str, type(None)),
-        data_notes=tuple(take_texts(packed, "data_notes")),
-        weights_in_column=take(packed, "weights_in_column", bool),
-        scale_share=_unpack_share(packed),
+        scale_share=share,
     )
-
-
-def _unpack_share(packed: Any) -> float:
-    share = float(take(packed, "scale_share", float))
-    check(0 <= share <= 1, "its share of the range is none.")
-    return share
 
 
 def _unpack_aim(packed: Any) -> Aim | None:
     if packed is None:
         return None
-    check_fields(packed, [field.name for field in dataclasses.fields(Aim)], "`aim`")
+    check_fields(packed, _field_names(Aim), "`aim`")
+    learner, truth = take(packed, "learner", str), take(packed, "truth", bool)
     errors = take(packed, "errors", dict)
-    numbers = {name: take(packed, name, list) for name in ("bias", "bias_error")}
-    for number in (*errors.values(), *numbers["bias"], *numbers["bias_error"]):
-        check(_is_finite(number), "a bias or error of its aim is not finite.")
-    check(len(numbers["bias"]) == len(numbers["bias_error"]), "its biases differ.")
-    return Aim(
-        take(packed, "learner", str),
-        take(packed, "truth", bool),
-        errors,
-        tuple(numbers["bias"]),
-        tuple(numbers["bias_error"]),
-        take(packed, "mix", str, type(None)),
-    )
+    bias, bias_error = (tuple(take(packed, n, list)) for n in ("bias", "bias_error"))
+    finite = all(map(_is_finite, (*errors.values(), *bias, *bias_error)))
+    check(finite, "a bias or error of its aim is not finite.")
+    check(len(bias) == len(bias_error), "its biases differ.")
+    mix = take(packed, "mix", str, NoneType)
+    return Aim(learner, truth, errors, bias, bias_error, mix)
 
 
 def _unpack_growth(packed: Any) -> Growth:
     check_fields(packed, ("tol", "max_B", "atol"), "`growth`")
-    tol = take(packed, "tol", float, type(None))
+    tol = take(packed, "tol", float, NoneType)
     check(tol is None or 0 < tol < 1, "its tolerance is no share.")
-    atol = take(packed, "atol", float, type(None))
+    atol = take(packed, "atol", float, NoneType)
     check(atol is None or 0 <= atol < np.inf, "its absolute tolerance is none.")
     given = packed["max_B"] is not None
     return Growth(tol, take_size(packed, "max_B", 2) if given else None, atol)
@@ -774,27 +738,25 @@ def _unpack_predictor(packed: Any, arrays: Arrays, B: int) -> Predictor | None:
     check_fields(packed, PREDICTOR + codec.fields, "`predictor`")
     numbers = take_floats(arrays, "frame_numbers", 2, missing=True)
     parsed = _unpack_formula(packed, numbers)
-    classes = _unpack_classes(take(packed, "classes", list, type(None)))
+    classes = take(packed, "classes", list, NoneType)
+    if classes is not None:
+        classes = tuple(unpack(label) for label in classes)
+        check(len(classes) >= 2 and len(set(classes)) == len(classes), _CLASSES)
     kernel, learners = codec.unpack(packed, arrays, B, parsed.X.shape[1])
     _check_classes(parsed, classes, kernel.n_classes)
     predictor = Predictor(kernel, learners, parsed.coding, classes, None)
-    centre = _unpack_centre(packed, arrays, predictor)
-    return dataclasses.replace(predictor, centre=centre)
-
-
-def _unpack_centre(packed: Any, arrays: Arrays, own: Predictor) -> Predictor | None:
-    """Unpack the other learners that the estimates come from, if there are any."""
     fields = packed["centred_at"]
     if fields is None:
-        return None
+        return predictor
+    # The estimates come from other learners.
     kind = take(fields, "kind", str)
     check(kind == STAGED_CODEC.name, "estimates come from learners of no known kind.")
     check_fields(fields, ("kind", *STAGED_CODEC.fields), "`centred_at`")
-    B, p = len(own.learners), own.kernel.n_features
     stacked = _pop_arrays(arrays, CENTRE, STAGED_CODEC)
-    kernel, learners = STAGED_CODEC.unpack(fields, stacked, B, p)
-    check(own.kernel.n_classes is None, "classes have one kind of learners.")
-    return dataclasses.replace(own, kernel=kernel, learners=learners, coding=None)
+    other, learners = STAGED_CODEC.unpack(fields, stacked, B, kernel.n_features)
+    check(kernel.n_classes is None, "classes have one kind of learners.")
+    centre = Predictor(other, learners, None, classes, None)
+    return dataclasses.replace(predictor, centre=centre)
 
 
 _CLASSES = "learners and response differ in their classes."
@@ -804,18 +766,15 @@ def _check_classes(
     parsed: ParsedFormula, classes: tuple[Any, ...] | None, n_classes: int | None
 ) -> None:
     """Check that the classes of learners, names and response agree."""
+    # A response of zeros and ones has two classes without names; forests have their own
+    # class names, and the response contains codes.
+    size = 2 if classes is None else len(classes)
+    codes = parsed.classes is None and bool(np.isin(parsed.y, np.arange(size)).all())
     if classes is None:
-        # A response of zeros and ones has two classes without names.
-        unnamed = parsed.classes is None and _are_codes(parsed.y, 2)
-        check(n_classes is None or (unnamed and n_classes == 2), _CLASSES)
-        return
-    # Forests have their own class names, and the response contains codes.
-    known = parsed.classes is not None or _are_codes(parsed.y, len(classes))
-    check(known and n_classes == len(classes), _CLASSES)
-
-
-def _are_codes(y: Floats, n_classes: int) -> bool:
-    return bool(np.isin(y, np.arange(n_classes)).all())
+        check(n_classes is None or (codes and n_classes == 2), _CLASSES)
+    else:
+        known = codes or parsed.classes is not None
+        check(known and n_classes == size, _CLASSES)
 
 
 def _unpack_formula(packed: Any, numbers: Floats) -> ParsedFormula:
@@ -823,26 +782,16 @@ def _unpack_formula(packed: Any, numbers: Floats) -> ParsedFormula:
     check(missing in ("drop", "raise", "pass"), "missing values: no known treatment.")
     factors = take(packed, "factors", str)
     check(factors in CODINGS, f"there is no coding {factors!r} of factors.")
+    columns = take(packed, "columns", list, NoneType)
+    if columns is not None:
+        whole = all(type(place) is int for place in columns)
+        check(whole, "its columns are no numbers.")
+        columns = tuple(columns)
     return Recipe(
         take(packed, "formula", str),
         unpack_frame(packed["frame"], numbers),
         take(packed, "intercept", bool),
         missing,
         factors=factors,
-        columns=_unpack_columns(take(packed, "columns", list, type(None))),
+        columns=columns,
     ).parse_again()
-
-
-def _unpack_columns(packed: list[Any] | None) -> tuple[int, ...] | None:
-    if packed is None:
-        return None
-    check(all(type(place) is int for place in packed), "its columns are no numbers.")
-    return tuple(packed)
-
-
-def _unpack_classes(packed: list[Any] | None) -> tuple[Any, ...] | None:
-    if packed is None:
-        return None
-    classes = tuple(unpack(label) for label in packed)
-    check(len(classes) >= 2 and len(set(classes)) == len(classes), _CLASSES)
-    return classes

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from operator import methodcaller
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 from uuid import uuid4
 
 import joblib
@@ -27,9 +27,7 @@ from vstatkit.workers.cancellation import (
     call_off_here,
     sequentially,
 )
-from vstatkit.workers.shared_data import Parcel, ParcelFile, Sent, pack, recall, sent
-
-Handle = TypeVar("Handle")
+from vstatkit.workers.shared_data import Parcel, ParcelFile, pack, recall, sent
 
 Arguments = tuple[Any, ...]
 
@@ -42,10 +40,9 @@ CALLS_PER_CORE = 3  # calls handed out for every core, so that none waits for wo
 class Work:
     """Calls to make elsewhere."""
 
-    function: Callable[..., Any]  # what to call, with the shared arguments first
+    function: Callable[..., Any]  # called with the shared arguments first
     shared: Arguments  # first arguments of all calls
-    # Objects within `shared` that stay with the workers for later calls
-    lasting: tuple[Any, ...]
+    lasting: tuple[Any, ...]  # objects in `shared` that workers keep for later calls
     # Most calls at a time; None, or below one, for as many as the workers take
     n_jobs: int | None
     # Name of this work among all that the workers do
@@ -56,15 +53,27 @@ class Work:
         capacity = max(MIN_CALLS, CALLS_PER_CORE * cores)
         return capacity if self.n_jobs is None or self.n_jobs < 1 else self.n_jobs
 
-    def parts(self) -> list[tuple[Any, Sent]]:
-        """List the lasting objects, and where they were sent."""
-        known = ((value, sent(value)) for value in self.lasting)
-        return [(value, record) for value, record in known if record is not None]
-
     def parcel(self) -> Parcel:
         """Pack the shared arguments without the lasting objects."""
-        keys = {id(value): record.key for value, record in self.parts()}
-        return pack(self.shared, keys)
+        records = [(value, sent(value)) for value in self.lasting]
+        return pack(self.shared, {id(v): record.key for v, record in records if record})
+
+    def send_lasting(
+        self,
+        backend: Any,
+        send: Callable[[Parcel], Any],
+        is_lost: Callable[[Any], bool] = lambda place: place is None,
+    ) -> list[tuple[str, Any]]:
+        """Send the lasting objects that a backend lacks; list all keys and places."""
+        places = []
+        for value in self.lasting:
+            record = sent(value)
+            if record is None:
+                continue
+            if is_lost(record.places.get(backend)):
+                record.places[backend] = send(pack(value, key=record.key))
+            places.append((record.key, record.places[backend]))
+        return places
 
 
 def perform(
@@ -99,17 +108,8 @@ def by_threads(
 ) -> Generator[Any, None, None]:
     """Make the calls in threads of this process.
 
-    Parameters
-    ----------
-    work : Work
-        Function and shared arguments.
-    arguments : iterable of tuple
-        Arguments of each call.
-    ordered : bool
-        Whether answers are in the order of the arguments, or as they come.
-    elsewhere : bool
-        Whether joblib's active backend is one of other processes: neither these calls
-        nor joblib calls within them may go there.
+    If joblib's active backend is one of other processes (`elsewhere`), neither these
+    calls nor joblib calls within them may go there.
     """
     backend = {"backend": "threading"} if elsewhere else {"prefer": "threads"}
     function, shared = work.function, work.shared
@@ -129,20 +129,12 @@ def by_processes(
     """Make the calls in processes of this machine, by the active backend of joblib.
 
     The shared arguments are written to a file, which the processes map into memory.
-
-    Parameters
-    ----------
-    work, arguments, ordered
-        See `by_threads`.
-    generates : bool
-        Whether the backend returns answers before the last call has ended.
+    `generates` tells whether the backend returns answers before the last call has
+    ended.
     """
-    files = [ParcelFile(work.parcel())]
-    for value, record in work.parts():
-        if "file" not in record.places:
-            record.places["file"] = ParcelFile(pack(value, key=record.key))
-        files.append(record.places["file"])
-    places = [(file.key, file.path) for file in files]
+    whole = ParcelFile(work.parcel())
+    files = [(whole.key, whole), *work.send_lasting("file", ParcelFile)]
+    places = [(key, file.path) for key, file in files]
     perform_call = joblib.delayed(_fetch_and_perform)
     calls = (
         perform_call(Parcel.read, work.function, given, work.name, places)
@@ -188,72 +180,51 @@ class LostError(Exception):
     """A call was lost along with its worker; it has to be made again."""
 
 
-class Cluster(Protocol[Handle]):
-    """A backend that makes calls on other machines."""
+def by_cluster(
+    cluster: "Dask | Ray", arguments: Iterable[Arguments], *, ordered: bool
+) -> Generator[Any, None, None]:
+    """Make the calls on other machines; close the iterator, or read it to its end."""
+    waiting = enumerate(arguments)
+    pending: dict[Any, tuple[int, Arguments]] = {}
+    answers: dict[int, Any] = {}
+    following = 0
 
-    def capacity(self) -> int:
-        """Return how many calls may be under way."""
+    def submit(number: int, given: Arguments) -> None:
+        pending[cluster.submit(number, given)] = number, given
 
-    def submit(self, number: int, given: Arguments) -> Handle:
-        """Submit a call."""
-
-    def wait(self, pending: list[Handle]) -> Handle:
-        """Wait until one of the calls has ended."""
-
-    def take(self, handle: Handle) -> Any:
-        """Take the answer of a call that has ended, or raise its error."""
-
-    def call_off(self, pending: list[Handle]) -> None:
-        """Cancel the calls that have not ended."""
-
-
-class Collector(Generic[Handle]):
-    """Hands out calls to a cluster and yields the answers, in order or as they come."""
-
-    def __init__(self, cluster: Cluster[Handle], *, ordered: bool) -> None:
-        self._cluster = cluster
-        self._ordered = ordered
-        self._pending: dict[Handle, tuple[int, Arguments]] = {}
-        self._answers: dict[int, Any] = {}
-
-    def collect(self, arguments: Iterable[Arguments]) -> Generator[Any, None, None]:
-        """Yield the answers; close the iterator, or read it to its end."""
-        waiting = enumerate(arguments)
-        following = 0
-        try:
-            self._hand_out(waiting)
-            while self._pending:
-                self._take_answer()
-                while self._answers:
-                    number = following if self._ordered else next(iter(self._answers))
-                    if number not in self._answers:
-                        break
-                    following += 1
-                    yield self._answers.pop(number)
-                self._hand_out(waiting)
-        except BaseException:
-            self._cluster.call_off(list(self._pending))
-            raise
-
-    def _hand_out(self, waiting: "enumerate[Arguments]") -> None:
-        free = self._cluster.capacity() - len(self._pending) - len(self._answers)
+    def hand_out() -> None:
+        free = cluster.capacity() - len(pending) - len(answers)
         for number, given in islice(waiting, max(0, free)):
-            self._pending[self._cluster.submit(number, given)] = number, given
+            submit(number, given)
 
-    def _take_answer(self) -> None:
-        handle = self._cluster.wait(list(self._pending))
-        number, given = self._pending.pop(handle)
-        try:
-            self._answers[number] = self._cluster.take(handle)
-        except LostError:
-            self._pending[self._cluster.submit(number, given)] = number, given
+    try:
+        hand_out()
+        while pending:
+            handle = cluster.wait(list(pending))
+            number, given = pending.pop(handle)
+            try:
+                answers[number] = cluster.take(handle)
+            except LostError:
+                submit(number, given)
+            while answers:
+                number = following if ordered else next(iter(answers))
+                if number not in answers:
+                    break
+                following += 1
+                yield answers.pop(number)
+            hand_out()
+    except BaseException:
+        cluster.call_off(list(pending))
+        raise
 
 
 # Times that a call is handed out to Dask, if its data are lost with the workers.
 ATTEMPTS = 4
 WAIT = 300  # seconds to wait for a worker of a Dask cluster that has none
-# Time after which the cores of a Dask cluster are counted again.
-SECONDS_BETWEEN_COUNTS = 1.0
+SECONDS_BETWEEN_COUNTS = 1.0  # between two counts of the cores of a Dask cluster
+SEE_LOG = (
+    "See the cluster's log for the reason; too little memory is the most frequent one."
+)
 
 _PROCESS = {"forked": False}
 
@@ -264,13 +235,10 @@ if hasattr(os, "register_at_fork"):
 def in_dask_worker() -> bool:
     """Tell whether this thread runs a task of a Dask worker."""
     distributed = sys.modules.get("distributed")
-    if distributed is None:
-        return False
     try:
-        distributed.get_worker()
+        return distributed is not None and distributed.get_worker() is not None
     except ValueError:
         return False
-    return True
 
 
 def active_client() -> Any:
@@ -291,15 +259,7 @@ def active_client() -> Any:
 
 
 class Dask:
-    """Makes calls on a Dask cluster: shared data are scattered once, calls are small.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Connection to the cluster.
-    work : Work
-        Function and shared arguments.
-    """
+    """Makes calls on a Dask cluster, to which shared data are scattered once."""
 
     def __init__(self, client: Any, work: Work) -> None:
         import distributed  # noqa: PLC0415 optional, and slow to import
@@ -326,9 +286,13 @@ class Dask:
     def submit(self, number: int, given: Arguments) -> Any:
         """Submit a call that refers to data on the workers."""
         self._attempts[number] += 1
+        if _is_lost(self._whole):
+            self._whole = self._scatter(self._parcel)
+        place = "dask", self._client.id
+        parts = self._work.send_lasting(place, self._scatter, _is_lost)
         future = self._client.submit(
-            *(perform, self._work.function, given, self._work.name),
-            *self._scatter_lost(),
+            *(perform, self._work.function, given, self._work.name, self._whole),
+            *(future for _, future in parts),
             key=f"vstatkit-{self._work.name}-{number}-{self._attempts[number]}",
             pure=False,
         )
@@ -336,20 +300,15 @@ class Dask:
         self._completed.add(future)
         return future
 
-    def _scatter_lost(self) -> list[Any]:
-        """Send the shared data that are not, or no longer, on the workers."""
-        if _is_lost(self._whole):
-            self._whole = self._scatter(self._parcel)
-        futures, place = [self._whole], ("dask", self._client.id)
-        for value, record in self._work.parts():
-            if _is_lost(record.places.get(place)):
-                record.places[place] = self._scatter(pack(value, key=record.key))
-            futures.append(record.places[place])
-        return futures
-
     def _scatter(self, parcel: Parcel) -> Any:
         for _ in range(ATTEMPTS):
-            self._await_workers()
+            try:
+                self._client.wait_for_workers(1, timeout=WAIT)
+            except TimeoutError as error:
+                raise WorkerError(
+                    f"the Dask cluster has had no worker for {WAIT} seconds. Start "
+                    "some, or close the client to work in this process."
+                ) from error
             try:
                 return self._client.scatter(parcel, broadcast=True, hash=False)
             except (KeyError, OSError) as error:
@@ -361,15 +320,6 @@ class Dask:
             f"workers of the Dask cluster were lost {ATTEMPTS} times while data were "
             f"sent to them. {SEE_LOG}"
         ) from lost
-
-    def _await_workers(self) -> None:
-        try:
-            self._client.wait_for_workers(1, timeout=WAIT)
-        except TimeoutError as error:
-            raise WorkerError(
-                f"the Dask cluster has had no worker for {WAIT} seconds. Start some, "
-                "or close the client to work in this process."
-            ) from error
 
     def wait(self, pending: list[Any]) -> Any:
         """Wait until a call has ended."""
@@ -403,24 +353,14 @@ class Dask:
             self._client.run(call_off_here, self._work.name, wait=False)
 
 
-SEE_LOG = (
-    "See the cluster's log for the reason; too little memory is the most frequent one."
-)
-
-
 def _is_lost(future: Any) -> bool:
     return future is None or future.status in ("cancelled", "lost", "error")
 
 
 class Ray:
-    """Makes calls on a Ray cluster: shared data are put into its object store once.
+    """Makes calls on a Ray cluster, into whose object store shared data are put once.
 
-    Parameters
-    ----------
-    options : dict
-        Options of Ray's remote functions.
-    work : Work
-        Function and shared arguments.
+    `options` are those of Ray's remote functions.
     """
 
     def __init__(self, options: dict[str, Any], work: Work) -> None:
@@ -432,14 +372,10 @@ class Ray:
         self._work = work
         self._remote = ray.remote(_perform_on_ray)
         self._remote = self._remote.options(**{"num_cpus": 1, **options})
-        whole = work.parcel()
+        whole, place = work.parcel(), ("ray", ray.get_runtime_context().get_job_id())
         # In a list, a reference is not resolved anew for each of the calls.
         self._places = [(whole.key, ray.put(whole))]
-        for value, record in work.parts():
-            place = "ray", ray.get_runtime_context().get_job_id()
-            if place not in record.places:
-                record.places[place] = ray.put(pack(value, key=record.key))
-            self._places.append((record.key, record.places[place]))
+        self._places += work.send_lasting(place, ray.put)
 
     def capacity(self) -> int:
         """Count the cores of the cluster."""

@@ -17,8 +17,7 @@ import joblib
 
 from vstatkit.native._engine import Stop
 
-# Seconds to wait for a call that does not read the flag, such as a user's kernel.
-PATIENCE = 10.0
+PATIENCE = 10.0  # seconds to wait for a call that does not read the flag
 
 Answer = TypeVar("Answer")
 
@@ -58,10 +57,7 @@ def go_on() -> None:
 class Crew:
     """Counts the calls that are under way in this process, and calls them off.
 
-    Parameters
-    ----------
-    alone : bool
-        Whether there is one call at a time.
+    `alone` tells that there is one call at a time.
     """
 
     def __init__(self, *, alone: bool = False) -> None:
@@ -95,7 +91,6 @@ class Crew:
 
 # Crews of this process that work for another one, by the name of their work.
 _CREWS: "WeakValueDictionary[str, Crew]" = WeakValueDictionary()
-
 _CREWS_LOCK = threading.Lock()
 
 
@@ -109,9 +104,7 @@ def call_for_another(
     nor by way of the scheduler.
     """
     with _CREWS_LOCK:
-        crew = _CREWS.get(work)
-        if crew is None:
-            crew = _CREWS[work] = Crew()
+        crew = _CREWS.setdefault(work, Crew())
     answer: Answer = crew.call(sequentially, (function, *arguments))
     return answer
 

@@ -9,11 +9,11 @@ from joblib.parallel import get_active_backend
 
 from vstatkit.workers.backends import (
     Arguments,
-    Collector,
     Dask,
     Ray,
     Work,
     active_client,
+    by_cluster,
     by_processes,
     by_threads,
     in_dask_worker,
@@ -36,7 +36,7 @@ def in_parallel(
 
     Close the iterator, or read it to its end: then no call is left running, nor after
     an error. Calls run in threads, unless `joblib.parallel_config` names a backend or
-    a Dask client is active; what runs within them runs there, one after the other.
+    a Dask client is active; joblib calls within them run one after the other.
 
     Parameters
     ----------
@@ -58,33 +58,27 @@ def in_parallel(
         Make the calls in threads of this process whatever is active, because shared
         data cannot be sent.
     """
-    backend, configured = _active_backend()
-    most = configured if n_jobs is None else n_jobs
+    backend, most = _active_backend(n_jobs)
     work = Work(function, shared, lasting, n_jobs)
-    elsewhere = backend is not None and not getattr(
-        backend, "supports_sharedmem", False
-    )
+    elsewhere = not (backend is None or _shares_memory(backend))
     stays = here or most == 1 or in_dask_worker()  # its cluster is busy with such calls
-    if stays or (backend is not None and not elsewhere):
+    if not stays and (backend is None or elsewhere):
+        cluster = _find_cluster(backend, replace(work, n_jobs=most))
+        if cluster is not None:
+            return by_cluster(cluster, arguments, ordered=ordered)
+    if stays or not elsewhere:
         return by_threads(work, arguments, ordered=ordered, elsewhere=elsewhere)
-    cluster = _find_cluster(backend, replace(work, n_jobs=most))
-    if cluster is not None:
-        return Collector(cluster, ordered=ordered).collect(arguments)
-    if not elsewhere:
-        return by_threads(work, arguments, ordered=ordered, elsewhere=False)
     generates = bool(backend.supports_return_generator)
     return by_processes(work, arguments, ordered=ordered, generates=generates)
 
 
 def one_at_a_time(n_jobs: int | None, *, here: bool = False) -> bool:
     """Tell whether `in_parallel` makes one call after the other, in this process."""
-    backend, configured = _active_backend()
-    most = configured if n_jobs is None else n_jobs
+    backend, most = _active_backend(n_jobs)
     if most == 1 or in_dask_worker():
         return True
-    shared = backend is None or getattr(backend, "supports_sharedmem", False)
-    threads = here or (shared and not (backend is None and active_client()))
-    return threads and joblib.effective_n_jobs(most) == 1
+    threads = not active_client() if backend is None else _shares_memory(backend)
+    return (here or threads) and joblib.effective_n_jobs(most) == 1
 
 
 def _find_cluster(backend: Any, work: Work) -> Dask | Ray | None:
@@ -96,11 +90,16 @@ def _find_cluster(backend: Any, work: Work) -> Dask | Ray | None:
     return None
 
 
-def _active_backend() -> tuple[Any, int | None]:
-    """Return the backend that `joblib.parallel_config` names, if any, and its `n_jobs`.
+def _active_backend(n_jobs: int | None) -> tuple[Any, int | None]:
+    """Return the backend that `joblib.parallel_config` names, if any, and `n_jobs`.
 
     Without one joblib follows the caller's preference, so we compare two.
     """
     backend, _ = get_active_backend(prefer="threads")
-    other, n_jobs = get_active_backend(prefer="processes")
-    return (backend if type(backend) is type(other) else None), n_jobs
+    other, configured = get_active_backend(prefer="processes")
+    named = backend if type(backend) is type(other) else None
+    return named, configured if n_jobs is None else n_jobs
+
+
+def _shares_memory(backend: Any) -> bool:
+    return bool(getattr(backend, "supports_sharedmem", False))

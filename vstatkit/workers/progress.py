@@ -8,15 +8,7 @@ PROGRESS_DELAY = 1.0  # seconds of work after which a progress bar appears
 
 
 def progress_bar(progress: bool | None, **options: Any) -> Any:
-    """Make a progress bar.
-
-    Parameters
-    ----------
-    progress : bool or None
-        Whether to show it; None to show it on a terminal, for work over a second.
-    **options
-        Of tqdm: `total`, `unit`, `initial`, or an `iterable`.
-    """
+    """Make a progress bar of tqdm; by default for work over a second on a terminal."""
     return tqdm(
         delay=0 if progress else PROGRESS_DELAY,
         disable=None if progress is None else not progress,

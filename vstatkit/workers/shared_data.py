@@ -28,46 +28,40 @@ try:
 except ImportError:  # pragma: no cover
     from joblib.externals import cloudpickle
 
-ALIGNMENT = 64  # bytes at whose multiples arrays begin in a file
-ARRAY_ALIGNMENT = 16  # bytes at whose multiples numpy's own arrays begin
-SMALL = 4096  # bytes of an array below which it is not kept apart
+ALIGNMENT = 64  # arrays begin at multiples of it in a file, in bytes
+ARRAY_ALIGNMENT = 16  # numpy's own arrays begin at multiples of it
+SMALL = 4096  # smaller arrays, in bytes, are not kept apart
 OPENED = 4  # parcels that a worker process keeps: those of one piece of work, or two
 
 
 class Parcel:
-    """A packed value.
+    """A packed value: a pickle and the memory of its arrays.
 
-    Attributes
-    ----------
-    key : str
-        Name, the same in all processes.
-    body : bytes
-        The pickle.
-    buffers : sequence of buffers
-        Memory of its arrays.
+    The key is its name in all processes.
     """
 
     def __init__(self, key: str, body: Any, buffers: Sequence[Any]) -> None:
-        self.key = key
-        self.body = body
-        self.buffers = buffers
+        self.key, self.body, self.buffers = key, body, buffers
         self._lock = threading.Lock()
         self._value: tuple[Any] | None = None
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         buffers: list[Any] = [pickle.PickleBuffer(buffer) for buffer in self.buffers]
         if int(protocol) < 5:
-            buffers = [one.raw().tobytes() for one in buffers]
+            buffers = [buffer.raw().tobytes() for buffer in buffers]
         return Parcel, (self.key, bytes(self.body), buffers)
 
     def __sizeof__(self) -> int:
-        return len(self.body) + sum(memoryview(one).nbytes for one in self.buffers)
+        return sum(self._sizes())
+
+    def _sizes(self) -> list[int]:
+        return [memoryview(part).nbytes for part in (self.body, *self.buffers)]
 
     def open(self, parts: Sequence["Parcel"] = ()) -> Any:
         """Unpack the value, once; `parts` are parcels that it refers to."""
         with self._lock:
             if self._value is None:
-                self.buffers = [_align(one) for one in self.buffers]
+                self.buffers = [_align(buffer) for buffer in self.buffers]
                 known = {part.key: part for part in parts}
                 reader = _Unpickler(self.body, self.buffers, known)
                 self._value = (reader.load(),)
@@ -75,35 +69,34 @@ class Parcel:
 
     def take(self) -> Any:
         """Unpack the value into memory of its own, to keep it."""
-        buffers = [_copy_buffer(one) for one in self.buffers]
+        buffers = [_copy_buffer(buffer) for buffer in self.buffers]
         return _Unpickler(self.body, buffers, {}).load()
 
     def write(self, path: Path) -> None:
         """Write the parcel to a file that `read` maps into memory."""
-        sizes = [len(self.body), *(memoryview(one).nbytes for one in self.buffers)]
+        sizes = self._sizes()
         with path.open("wb") as file:
             file.write(struct.pack(f"<{len(sizes) + 1}q", len(sizes), *sizes))
-            for one in (self.body, *self.buffers):
+            for part in (self.body, *self.buffers):
                 file.write(b"\0" * (-file.tell() % ALIGNMENT))
-                file.write(memoryview(one).cast("B") if len(one) else b"")
+                file.write(memoryview(part).cast("B") if len(part) else b"")
 
     @staticmethod
     def read(key: str, path: Path) -> "Parcel":
-        """Map what `write` wrote."""
+        """Map the file of a parcel."""
         with path.open("rb") as file:
             memory = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         (count,) = struct.unpack_from("<q", memory)
-        sizes = struct.unpack_from(f"<{count}q", memory, 8)
-        place, found = 8 * (count + 1), []
-        for size in sizes:
+        place, parts = 8 * (count + 1), []
+        for size in struct.unpack_from(f"<{count}q", memory, 8):
             place += -place % ALIGNMENT
-            found.append(memory[place : place + size])
+            parts.append(memory[place : place + size])
             place += size
-        return Parcel(key, found[0], found[1:])
+        return Parcel(key, parts[0], parts[1:])
 
 
 def _align(buffer: Any) -> Any:
-    """Copy what a network has left anywhere in memory to where arrays may begin.
+    """Copy a buffer to an address where arrays may begin, unless it is at one.
 
     Matrix products of arrays that begin elsewhere differ in the last bit.
     """
@@ -118,16 +111,9 @@ def _copy_buffer(buffer: Any) -> NDArray[np.uint8]:
 def pack(
     value: Any, parts: Mapping[int, str] | None = None, key: str | None = None
 ) -> Parcel:
-    """Pack a value.
+    """Pack a value; the key of the parcel is new by default.
 
-    Parameters
-    ----------
-    value : object
-        What to pack.
-    parts : dict of int to str, optional
-        Objects, by their `id`, that have parcels of their own, and those parcels' keys.
-    key : str, optional
-        Name of the parcel; by default a new one.
+    `parts` has the keys of the objects, by their `id`, that have their own parcels.
     """
     body = io.BytesIO()
     buffers: list[pickle.PickleBuffer] = []
@@ -158,9 +144,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, np.ndarray) and type(value) in (np.ndarray, np.memmap):
-            in_file = place_in_file(value)
+            in_file = _place_in_file(value)
             if in_file is not None:
-                return open_array, (in_file,)
+                return _open_array, (in_file,)
             if type(value) is np.memmap or not (
                 value.flags.c_contiguous or value.flags.f_contiguous
             ):
@@ -183,22 +169,17 @@ class _Unpickler(pickle.Unpickler):
 class InFile(NamedTuple):
     """Where an array is in a file."""
 
-    path: str  # the file
-    size: int  # its bytes
-    # first, length: First byte of the array, and number of bytes
-    first: int
-    length: int
-    # shape, strides: Of the array
+    path: str
+    size: int  # bytes of the file
+    first: int  # first byte of the array
+    length: int  # its number of bytes
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    dtype: np.dtype[Any]  # of the array
+    dtype: np.dtype[Any]
 
 
-def place_in_file(array: NDArray[Any]) -> InFile | None:
-    """Find an array in the file that it is mapped from.
-
-    None for an array that is not in a file, or may differ from it.
-    """
+def _place_in_file(array: NDArray[Any]) -> InFile | None:
+    """Find the file of an array; None if it has none, or may differ from it."""
     root: Any = array
     while isinstance(root, np.ndarray) and not isinstance(root.base, mmap.mmap):
         root = root.base
@@ -211,30 +192,25 @@ def place_in_file(array: NDArray[Any]) -> InFile | None:
     if root.mode != "r":
         root.flush()
     steps = zip(array.shape, array.strides, strict=True)
-    return InFile(
-        path=path,
-        size=os.path.getsize(path),
-        first=root.offset + array.ctypes.data - root.ctypes.data,
-        length=array.itemsize + sum((size - 1) * stride for size, stride in steps),
-        shape=array.shape,
-        strides=array.strides,
-        dtype=array.dtype,
-    )
+    first = root.offset + array.ctypes.data - root.ctypes.data
+    length = array.itemsize + sum((size - 1) * stride for size, stride in steps)
+    geometry = array.shape, array.strides, array.dtype
+    return InFile(path, os.path.getsize(path), first, length, *geometry)
 
 
-def open_array(place: InFile) -> NDArray[Any]:
+def _open_array(place: InFile) -> NDArray[Any]:
     """Map an array from its file again, in another process."""
     try:
-        found = os.path.getsize(place.path)
+        size = os.path.getsize(place.path)
     except OSError as error:
         raise FileNotFoundError(
             f"the data are in the file {place.path}, which this worker cannot read. "
             "Put it on a disk that all workers see, under the same name."
         ) from error
-    if found != place.size:
+    if size != place.size:
         raise ValueError(
             f"the file {place.path} has {place.size} bytes where the work was handed "
-            f"out, and {found} bytes where a worker reads it. All must see one file."
+            f"out, and {size} bytes where a worker reads it. All must see one file."
         )
     memory = np.memmap(
         place.path, np.uint8, "r", offset=place.first, shape=(place.length,)
@@ -243,51 +219,41 @@ def open_array(place: InFile) -> NDArray[Any]:
 
 
 class Sent:
-    """An object that lives longer than one piece of work, and where it was sent.
+    """Where an object that lives longer than one piece of work was sent.
 
-    Attributes
-    ----------
-    key : str
-        Key of its parcels.
-    places : dict
-        What each engine knows it by: a future, a file, a reference. They are released
-        when the object is.
+    `places` has its future, file or reference for each backend. They are released when
+    the object is.
     """
 
     def __init__(self) -> None:
-        self.key = uuid4().hex
+        self.key = uuid4().hex  # of its parcels
         self.places: dict[Any, Any] = {}
 
 
 _SENT: dict[int, tuple[weakref.ref[Any], Sent]] = {}
-
 _SENT_LOCK = threading.RLock()
 
 
 def sent(value: Any) -> Sent | None:
-    """Say where an object was sent; None for one whose end nobody would hear of."""
+    """Return where an object was sent; None if it has no weak references."""
+    number = id(value)
+
+    def forget(ended: weakref.ref[Any]) -> None:
+        with _SENT_LOCK:
+            if number in _SENT and _SENT[number][0] is ended:
+                del _SENT[number]
+
     with _SENT_LOCK:
-        known = _SENT.get(id(value))
-        if known is not None and known[0]() is value:
-            return known[1]
-        number = id(value)
-
-        def forget(ended: weakref.ref[Any]) -> None:
-            with _SENT_LOCK:
-                if number in _SENT and _SENT[number][0] is ended:
-                    del _SENT[number]
-
-        try:
-            reference = weakref.ref(value, forget)
-        except TypeError:
-            return None
-        fresh = Sent()
-        _SENT[number] = reference, fresh
-        return fresh
+        if number not in _SENT or _SENT[number][0]() is not value:
+            try:
+                _SENT[number] = weakref.ref(value, forget), Sent()
+            except TypeError:
+                return None
+        return _SENT[number][1]
 
 
 class ParcelFile:
-    """A parcel in a temporary file, which goes when this object does."""
+    """A parcel in a temporary file, which is removed with this object."""
 
     def __init__(self, parcel: Parcel) -> None:
         base = os.environ.get("JOBLIB_TEMP_FOLDER")
@@ -300,12 +266,9 @@ _OPENED: OrderedDict[str, Parcel] = OrderedDict()
 
 
 def recall(key: str, fetch: Any) -> Parcel:
-    """Give a parcel that this process has opened lately, or fetch it."""
-    if key in _OPENED:
-        _OPENED.move_to_end(key)
-        return _OPENED[key]
-    parcel: Parcel = fetch()
-    _OPENED[key] = parcel
+    """Return a parcel that this process has opened lately, or fetch it."""
+    parcel: Parcel = _OPENED.pop(key) if key in _OPENED else fetch()
+    _OPENED[key] = parcel  # the latest one
     while len(_OPENED) > OPENED:
         _OPENED.popitem(last=False)
     return parcel
