@@ -149,7 +149,7 @@ class ResolvedFormula:
     environment: Environment  # where other names are looked up
 
     def names(self) -> dict[str, Any]:
-        """Names read from the environment, except `SAFE_FUNCTIONS`, and their values."""
+        """Names read from the environment beyond `SAFE_FUNCTIONS`, with values."""
         codes = distinct_codes(self.model.terms)
         codes = [code for code in codes if code not in self.model.columns]
         visible = patsy_engine.visible_names(self.environment) if codes else {}
