@@ -79,7 +79,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     for name, description in POSITIONAL.items():
         parser.add_argument(name, help=description)
-    for title, options in OPTIONS.items():
+    for title, options in _options_by_group().items():
         group: Any = parser.add_argument_group(title)
         for flags, (text, settings) in options.items():
             names, _, metavar = flags.partition(" ")
@@ -96,103 +96,114 @@ _SEVERAL = {"action": "append", "default": []}
 _FILES = {**_SEVERAL, "type": Path}
 _FILE = {"type": Path}
 _FLAG = {"action": "store_true"}
-# Options by group: flags and placeholder, with the help text and further arguments of
-# `add_argument`.
-OPTIONS: dict[str, dict[str, tuple[str | None, dict[str, Any]]]] = {
-    "the model": {
-        "--kernel": (None, {"default": "forest", "choices": list(KERNELS)}),
-        "--at FILE": ("rows to predict; a table as above", {}),
-        "--groups COLUMN": ("clusters, which are resampled whole", {}),
-        "--weights COLUMN": ("sampling weights of the rows", {}),
-        "--missing": (
-            "rows with missing values: drop them, stop, or hand them to the kernel",
-            {"default": "drop", "choices": ["drop", "raise", "pass"]},
-        ),
-        "--target": (
-            "what intervals cover: the expectation of the ensemble, or E[y|x]",
-            {"default": "mean", "choices": TARGETS},
-        ),
-        "--option NAME=VALUE": (
-            "of the kernel or design, such as max_features=3 or honest=true; "
-            "may be given several times",
-            _SEVERAL,
-        ),
-    },
-    "subsamples and standard errors": {
-        "--k": ("subsample size, or a fraction of the rows", {}),
-        "--B": ("number of base learners, auto or complete", {"default": "auto"}),
-        "--tol": (
-            "auto stops at this relative Monte Carlo error of the standard errors "
-            f"({TOL:g})",
-            {"type": float, "default": TOL},
-        ),
-        "--max-B B": ("auto stops there in any case", {"type": int, "default": MAX_B}),
-        "--no-replace,--without-replacement": (
-            "subsample without replacement: a U- instead of a V-statistic",
-            {"dest": "without_replacement", **_FLAG},
-        ),
-        "--design": (None, {"default": "auto", "choices": ["auto", *DESIGNS]}),
-        "--variance NAME": (
-            f"estimator: auto, corrected, {', '.join(ESTIMATORS)}",
-            {"default": "auto", "choices": ["auto", "corrected", *ESTIMATORS]},
-        ),
-        "--alpha": (
-            "intervals at 1 - alpha (0.05)",
-            {"type": float, "default": 0.05},
-        ),
-        "--obs-method": (
-            "how new observations at the rows of --at are bounded",
-            {"choices": METHODS},
-        ),
-        "--seed": ("repeats the same numbers", {"type": int}),
-    },
-    "how the tables are written": {
-        "--sep": (
-            "separator of fields: one character, tab or space; default: comma, "
-            "or tab in .tsv and .tab files",
-            {},
-        ),
-        "--encoding NAME": ("encoding of text, such as cp1252 or utf-16 (utf-8)", {}),
-        "--decimal SIGN": ("decimal sign: . or , (.)", {}),
-        "--thousands SIGN": ("sign between thousands (none)", {}),
-        "--na TEXT": (
-            "stands for a missing value, besides NA, nan and nothing; may be given "
-            "several times",
-            _SEVERAL,
-        ),
-    },
-    "output": {
-        "--full": ("show variance components and normality tests too", _FLAG),
-        "--out FILE": (
-            f"write the tables; the ending says how: {', '.join(WRITERS)}; may be "
-            "given several times",
-            _FILES,
-        ),
-        "--plot FILE": (
-            f"draw the effects ({', '.join(PICTURES)}); may be given several times",
-            _FILES,
-        ),
-        "--plot-kind KIND": (", ".join(PLOTS), {"choices": list(PLOTS)}),
-        "--plot-of COLUMN": (
-            "predictor of the profile or the partial dependence",
-            {},
-        ),
-        "--report FILE": (
-            "write one page to hand on (.html): tables, pictures, notes, settings",
-            _FILE,
-        ),
-        "--save FILE": ("keep the results for vs.load(FILE)", _FILE),
-    },
-    "running": {
-        "--n-jobs N": ("threads; -1 is all", {"type": int}),
-        "--checkpoint DIR": (
-            "directory where learners are saved as they are grown; the same command "
-            "resumes from it after an interruption",
-            _FILE,
-        ),
-        "--memory-limit SIZE": ("most memory to use, such as 2GB", {}),
-    },
-}
+
+
+def _options_by_group() -> dict[str, dict[str, tuple[str | None, dict[str, Any]]]]:
+    """List flags and placeholder, help text and further arguments of `add_argument`.
+
+    The choices are read when the command runs: plugins may have added some.
+    """
+    return {
+        "the model": {
+            "--kernel": (None, {"default": "forest", "choices": list(KERNELS)}),
+            "--at FILE": ("rows to predict; a table as above", {}),
+            "--groups COLUMN": ("clusters, which are resampled whole", {}),
+            "--weights COLUMN": ("sampling weights of the rows", {}),
+            "--missing": (
+                "rows with missing values: drop them, stop, or hand them to the kernel",
+                {"default": "drop", "choices": ["drop", "raise", "pass"]},
+            ),
+            "--target": (
+                "what intervals cover: the expectation of the ensemble, or E[y|x]",
+                {"default": "mean", "choices": TARGETS},
+            ),
+            "--option NAME=VALUE": (
+                "of the kernel or design, such as max_features=3 or honest=true; "
+                "may be given several times",
+                _SEVERAL,
+            ),
+        },
+        "subsamples and standard errors": {
+            "--k": ("subsample size, or a fraction of the rows", {}),
+            "--B": ("number of base learners, auto or complete", {"default": "auto"}),
+            "--tol": (
+                "auto stops at this relative Monte Carlo error of the standard errors "
+                f"({TOL:g})",
+                {"type": float, "default": TOL},
+            ),
+            "--max-B B": (
+                "auto stops there in any case",
+                {"type": int, "default": MAX_B},
+            ),
+            "--no-replace,--without-replacement": (
+                "subsample without replacement: a U- instead of a V-statistic",
+                {"dest": "without_replacement", **_FLAG},
+            ),
+            "--design": (None, {"default": "auto", "choices": ["auto", *DESIGNS]}),
+            "--variance NAME": (
+                f"estimator: auto, corrected, {', '.join(ESTIMATORS)}",
+                {"default": "auto", "choices": ["auto", "corrected", *ESTIMATORS]},
+            ),
+            "--alpha": (
+                "intervals at 1 - alpha (0.05)",
+                {"type": float, "default": 0.05},
+            ),
+            "--obs-method": (
+                "how new observations at the rows of --at are bounded",
+                {"choices": METHODS},
+            ),
+            "--seed": ("repeats the same numbers", {"type": int}),
+        },
+        "how the tables are written": {
+            "--sep": (
+                "separator of fields: one character, tab or space; default: comma, "
+                "or tab in .tsv and .tab files",
+                {},
+            ),
+            "--encoding NAME": (
+                "encoding of text, such as cp1252 or utf-16 (utf-8)",
+                {},
+            ),
+            "--decimal SIGN": ("decimal sign: . or , (.)", {}),
+            "--thousands SIGN": ("sign between thousands (none)", {}),
+            "--na TEXT": (
+                "stands for a missing value, besides NA, nan and nothing; may be given "
+                "several times",
+                _SEVERAL,
+            ),
+        },
+        "output": {
+            "--full": ("show variance components and normality tests too", _FLAG),
+            "--out FILE": (
+                f"write the tables; the ending says how: {', '.join(WRITERS)}; may be "
+                "given several times",
+                _FILES,
+            ),
+            "--plot FILE": (
+                f"draw the effects ({', '.join(PICTURES)}); may be given several times",
+                _FILES,
+            ),
+            "--plot-kind KIND": (", ".join(PLOTS), {"choices": list(PLOTS)}),
+            "--plot-of COLUMN": (
+                "predictor of the profile or the partial dependence",
+                {},
+            ),
+            "--report FILE": (
+                "write one page to hand on (.html): tables, pictures, notes, settings",
+                _FILE,
+            ),
+            "--save FILE": ("keep the results for vs.load(FILE)", _FILE),
+        },
+        "running": {
+            "--n-jobs N": ("threads; -1 is all", {"type": int}),
+            "--checkpoint DIR": (
+                "directory where learners are saved as they are grown; the same "
+                "command resumes from it after an interruption",
+                _FILE,
+            ),
+            "--memory-limit SIZE": ("most memory to use, such as 2GB", {}),
+        },
+    }
 
 
 def run(options: argparse.Namespace) -> int:
