@@ -7,13 +7,7 @@ import pandas as pd
 
 from r_bridge import session
 from r_bridge.compare import TOLERANCE, Quantity
-from r_bridge.restated import (
-    ALPHA,
-    COLUMNS,
-    Formulas,
-    quantities,
-    table_quantities,
-)
+from r_bridge.restated import ALPHA, COLUMNS, Formulas, quantities, table_quantities
 from vstatkit import EnsembleResults
 from vstatkit._typing import Floats
 from vstatkit.ensemble.prediction import Predictor

@@ -9,14 +9,7 @@ import numpy as np
 
 import vstatkit as vs
 from r_bridge.availability import require
-from r_bridge.compare import (
-    Comparison,
-    Quantity,
-    notes,
-    table,
-    table_cells,
-    wrapped,
-)
+from r_bridge.compare import Comparison, Quantity, notes, table, table_cells, wrapped
 from r_bridge.forests import FORESTS, Sections
 from r_bridge.reported import reported_sections
 from vstatkit.storage.archive import write_text_whole

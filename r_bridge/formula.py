@@ -236,7 +236,7 @@ def _option(tokens: Sequence[Token], place: int, function: str) -> str:
 
 def _function(tokens: Sequence[Token], place: int) -> str:
     name = tokens[place].text
-    several = _has_comma(tokens, place)
+    several = len(_arguments(tokens, place)) > 1
     if name == "offset":
         raise FormulaError(NO_OFFSET)
     if name == "round" and several:
@@ -254,7 +254,11 @@ def _function(tokens: Sequence[Token], place: int) -> str:
 
 def _check_scale(tokens: Sequence[Token], place: int) -> None:
     """Raise an error for `center` and `scale` options that are not supported."""
-    for option, value in _given(tokens, place):
+    arguments = _arguments(tokens, place)[1:]
+    for position, words in zip(("center", "scale"), arguments, strict=False):
+        named = words[1:2] == ["="]
+        option = words[0] if named else position
+        value = "".join(words[2:] if named else words)
         if value not in _LOGICAL or (option == "center" and value in ("FALSE", "F")):
             raise _untranslatable(f"`scale(...)` with `{option} = {value}`")
 
@@ -264,26 +268,6 @@ def _untranslatable(construct: str) -> FormulaError:
         f"R's {construct} has no counterpart in formulas here. Compute a column of the "
         "data first, and use it in the formula."
     )
-
-
-def _next_text(tokens: Sequence[Token], place: int) -> str:
-    following = (one.text for one in tokens[place + 1 :] if one.kind != "space")
-    return next(following, "")
-
-
-def _last_tokens(tokens: Sequence[Token], place: int, count: int) -> list[Token]:
-    before = [one for one in tokens[max(0, place - 8) : place] if one.kind != "space"]
-    return before[-count:]
-
-
-def _last_texts(tokens: Sequence[Token], place: int, count: int) -> list[str]:
-    return [one.text for one in _last_tokens(tokens, place, count)]
-
-
-def _is_negative_power(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a number is the exponent in `x^-2` or `x^(-2)`."""
-    before = _last_texts(tokens, place, 3)
-    return before[-2:] == ["^", "-"] or before == ["^", "(", "-"]
 
 
 def _arguments(tokens: Sequence[Token], place: int) -> list[list[str]]:
@@ -299,24 +283,6 @@ def _arguments(tokens: Sequence[Token], place: int) -> list[list[str]]:
             found[-1].append(token.text)
         depth += token.text == "("
     return found
-
-
-def _has_comma(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether the call that starts here has a second argument."""
-    return len(_arguments(tokens, place)) > 1
-
-
-def _given(tokens: Sequence[Token], place: int) -> list[tuple[str, str]]:
-    """List the options of the call of `scale` that starts here, and their values."""
-    pairs = []
-    for name, words in zip(
-        ("center", "scale"), _arguments(tokens, place)[1:], strict=False
-    ):
-        named = words[1:2] == ["="]
-        pairs.append(
-            (words[0], "".join(words[2:])) if named else (name, "".join(words))
-        )
-    return pairs
 
 
 _WRITERS: dict[str, Callable[[Sequence[Token], int, Calls], str]] = {

@@ -40,10 +40,9 @@ def ask_host(code: str) -> Any:
 
 def host_has(name: str) -> bool:
     """Return whether the R around this Python has an object of this name."""
+    code = f"exists({json.dumps(name)}, globalenv(), inherits = FALSE)"
     try:
-        return bool(
-            ask_host(f"exists({json.dumps(name)}, globalenv(), inherits = FALSE)")
-        )
+        return bool(ask_host(code))
     except LookupError:
         return False
 

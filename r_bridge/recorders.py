@@ -37,12 +37,8 @@ GRF_FORESTS: dict[str, dict[str, Any]] = {
 def record_ranger() -> dict[str, Any]:
     """Fit a ranger forest in every setting of the battery, and record its numbers."""
     found = available()
-    forests = [_ranger_forest(setting) for setting in SETTINGS]
-    return {
-        "r_version": found["R"],
-        "ranger_version": found["ranger"],
-        "forests": forests,
-    }
+    versions = {"r_version": found["R"], "ranger_version": found["ranger"]}
+    return {**versions, "forests": [_ranger_forest(setting) for setting in SETTINGS]}
 
 
 def _ranger_forest(setting: Setting) -> dict[str, Any]:

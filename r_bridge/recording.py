@@ -96,12 +96,8 @@ def ranger_document(
     }
     if regression:
         arrays["jack"] = forest.squared_se("jack")
-    return {
-        "title": title,
-        "replace": replace,
-        "regression": regression,
-        "arrays": arrays,
-    }
+    setting = {"title": title, "replace": replace, "regression": regression}
+    return {**setting, "arrays": arrays}
 
 
 def read_ranger(path: str | PathLike[str]) -> list[RecordedRanger]:

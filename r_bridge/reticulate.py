@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,28 +28,6 @@ __all__ = [
     "translate_formula",
     "vector_from_part",
 ]
-
-
-class FrameColumns(TypedDict):
-    """A data frame in parts that every version of reticulate converts."""
-
-    names: list[str]
-    values: list[list[Any]]
-    rows: list[str] | None
-
-
-class SeriesValues(TypedDict):
-    """A series in parts that every version of reticulate converts."""
-
-    values: list[Any]
-    names: list[str] | None
-
-
-class ArrayValues(TypedDict):
-    """An array in parts that every version of reticulate converts."""
-
-    values: list[Any]
-    shape: list[int]
 
 
 def r_file() -> str:
@@ -139,30 +117,30 @@ def _column(name: str, part: Mapping[str, Any]) -> Any:
     return column_from_parts(name, {**part, "values": values})
 
 
-def frame_columns(frame: pd.DataFrame) -> FrameColumns:
+def frame_columns(frame: pd.DataFrame) -> dict[str, Any]:
     """Split a data frame into lists: numbers, booleans, other columns as text.
 
     Row names are those of the index, or None where they only count or repeat.
     """
     rows = label_texts(frame.index)
     counted = frame.index.equals(pd.RangeIndex(len(frame)))
-    return FrameColumns(
-        names=label_texts(frame.columns),
-        values=[_values(frame.iloc[:, j]) for j in range(frame.shape[1])],
-        rows=None if counted or len(set(rows)) < len(rows) else rows,
-    )
+    return {
+        "names": label_texts(frame.columns),
+        "values": [_values(frame.iloc[:, j]) for j in range(frame.shape[1])],
+        "rows": None if counted or len(set(rows)) < len(rows) else rows,
+    }
 
 
-def series_values(series: pd.Series) -> SeriesValues:
+def series_values(series: pd.Series) -> dict[str, Any]:
     """Split a series into its values and, if R can use them as names, its labels."""
     parts = frame_columns(series.to_frame("values"))
-    return SeriesValues(values=parts["values"][0], names=parts["rows"])
+    return {"values": parts["values"][0], "names": parts["rows"]}
 
 
-def array_values(array: Any) -> ArrayValues:
+def array_values(array: Any) -> dict[str, Any]:
     """Split an array into its values, in column-major order, and its shape."""
     column = pd.Series(np.asarray(array).ravel(order="F"))
-    return ArrayValues(values=_values(column), shape=list(np.shape(array)))
+    return {"values": _values(column), "shape": list(np.shape(array))}
 
 
 def _values(column: pd.Series) -> list[Any]:
