@@ -29,7 +29,7 @@ def run_vstatkit(load: Workload, X: Any, y: Any, at: Any) -> None:
     from vstatkit.inference.estimates import estimate  # noqa: PLC0415
     from vstatkit.kernels.tree import tree_kernel  # noqa: PLC0415
     from vstatkit.sampling.registry import make_design  # noqa: PLC0415
-    from vstatkit.variance.hoeffding import (  # noqa: PLC0415
+    from vstatkit.variance.higher_orders import (  # noqa: PLC0415
         measure_orders,
         reference_rows,
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from vstatkit.ensemble.bias_reduction import STAGES
 from vstatkit.ensemble.evaluation import Task, evaluate
-from vstatkit.kernels.staged_tree import replace_stages
+from vstatkit.kernels.residual_trees import replace_stages
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.design import IidDesign
 from vstatkit.studies import dgps as parts

@@ -20,7 +20,7 @@ from vstatkit.inference.estimates import ensemble_mean
 from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.kernels.base import output_columns
 from vstatkit.sampling.design import SubsampleDesign, to_dense
-from vstatkit.variance.hoeffding import reference_places
+from vstatkit.variance.higher_orders import reference_places
 
 # Function that returns the predictions of every tree, (B, m) or (B, m, classes)
 ReadTrees = Callable[[pd.DataFrame], Floats]

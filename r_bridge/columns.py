@@ -14,7 +14,7 @@ from r_bridge.objects import RObject
 from vstatkit._typing import DataLike, Floats
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.design_matrix import Missing
-from vstatkit.formula.expressions import bare_name
+from vstatkit.formula.formula_text import bare_name
 from vstatkit.formula.input_checks import as_frame, is_number
 from vstatkit.formula.parse import ParsedFormula, parse
 

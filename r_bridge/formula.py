@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.expressions import quote
+from vstatkit.formula.formula_text import quote
 from vstatkit.formula.r_syntax import (
     CONSTANTS,
     DIVISIONS,

@@ -1,6 +1,6 @@
 """Believable standard errors for ensembles, from V- and U-statistics."""
 
-from vstatkit import classical, datasets, exact, plots, reticulate, studies
+from vstatkit import classical, datasets, exact, inside_r, plots, studies
 from vstatkit.api import fit, statistic
 from vstatkit.exceptions import (
     CheckpointError,
@@ -89,4 +89,4 @@ __all__ = [
     "variance_components",
 ]
 
-reticulate.register()
+inside_r.register()

@@ -20,7 +20,7 @@ from vstatkit.ensemble.bias_reduction import (
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.stacking import stacking_weights
 from vstatkit.exceptions import FileError
-from vstatkit.kernels.staged_tree import StagedKernel, Stages, replace_stages
+from vstatkit.kernels.residual_trees import StagedKernel, Stages, replace_stages
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.registry import build_design

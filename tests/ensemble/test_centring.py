@@ -11,11 +11,11 @@ from vstatkit.ensemble.retention import learner_bytes
 from vstatkit.ensemble.stacking import allocate_learners
 from vstatkit.exceptions import FileError
 from vstatkit.inference.estimates import weighted_mean
-from vstatkit.kernels.staged_tree import Stages
+from vstatkit.kernels.residual_trees import Stages
 from vstatkit.results.summary_notes import number_text
 from vstatkit.storage.archive import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays
-from vstatkit.variance.hoeffding import most_learners_compared
+from vstatkit.variance.higher_orders import most_learners_compared
 
 FORMULA = "y ~ a + b + c"
 FIT = {"B": 200, "rng": 4, "n_jobs": 1}

@@ -15,7 +15,7 @@ from vstatkit.ensemble import evaluation, retention
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.retention import Collector, keep_budget, learner_bytes
 from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.variance import hoeffding
+from vstatkit.variance import higher_orders
 
 NOTE = "The learners were not kept"
 
@@ -31,7 +31,7 @@ def fitted(data, **how):
 
 def few_compared(monkeypatch, count=30):
     """Only so many learners are compared beyond the first order."""
-    monkeypatch.setattr(hoeffding, "MOST_LEARNERS", count)
+    monkeypatch.setattr(higher_orders, "MOST_LEARNERS", count)
 
 
 @pytest.mark.parametrize("kernel", ["forest", "ols", KNeighborsRegressor(2)])

@@ -12,7 +12,7 @@ from tests.oracles import slow_stages
 from vstatkit.ensemble import memory
 from vstatkit.ensemble.retention import spill_to_disk
 from vstatkit.exceptions import FileError
-from vstatkit.kernels.staged_tree import Stages, with_stages
+from vstatkit.kernels.residual_trees import Stages, with_stages
 from vstatkit.kernels.subsample_rows import UnitDraw, UnitRows
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.streams import learner_keys

@@ -236,9 +236,7 @@ def test_predictions_of_classes_have_a_colour_each():
 
 def test_bands_of_convergence_are_never_below_zero(res, monkeypatch):
     look = SimpleNamespace(bse=np.array([2.0]), relative_mc_error=np.array([1.5]))
-    monkeypatch.setattr(
-        "vstatkit.plots.predictions.estimate", lambda *_, **options: look
-    )
+    monkeypatch.setattr("vstatkit.plots.estimates.estimate", lambda *_, **options: look)
     ax = plots.plot_convergence(res)
     assert ax.get_ylim()[0] == 0
     heights = ax.collections[0].get_paths()[0].vertices[:, 1]

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 ROOMS = [
     "_typing exceptions",
-    "classical datasets exact json_values pandas_pickling reticulate text",
+    "classical datasets exact inside_r json_values pandas_pickling text",
     "scratch",
     "native",
     "workers",
@@ -39,20 +39,20 @@ Rooms of one line do not import from each other.
 """
 
 DOORS = {
-    ("vstatkit.results.bootstrap", "vstatkit.plots.tests"),
+    ("vstatkit.results.bootstrap", "vstatkit.plots.importance_and_checks"),
     ("vstatkit.results.bootstrap", "vstatkit.storage.checkpoint"),
     ("vstatkit.results.delta_method", "vstatkit.plots.marginal"),
     ("vstatkit.results.dependence_curves", "vstatkit.plots.marginal"),
     ("vstatkit.results.ensemble_results", "vstatkit.plots.registry"),
     ("vstatkit.results.ensemble_results", "vstatkit.report.contents"),
-    ("vstatkit.results.estimate_table", "vstatkit.plots.predictions"),
+    ("vstatkit.results.estimate_table", "vstatkit.plots.estimates"),
     ("vstatkit.results.estimate_table", "vstatkit.storage.results_file"),
-    ("vstatkit.results.importance", "vstatkit.plots.tests"),
+    ("vstatkit.results.importance", "vstatkit.plots.importance_and_checks"),
     ("vstatkit.results.marginal_effects", "vstatkit.plots.marginal"),
-    ("vstatkit.results.normality_check", "vstatkit.plots.tests"),
-    ("vstatkit.results.prediction_results", "vstatkit.plots.predictions"),
-    ("vstatkit.results.predictor_tests", "vstatkit.plots.tests"),
-    ("vstatkit.results.variance_comparison", "vstatkit.plots.tests"),
+    ("vstatkit.results.normality_check", "vstatkit.plots.importance_and_checks"),
+    ("vstatkit.results.prediction_results", "vstatkit.plots.estimates"),
+    ("vstatkit.results.predictor_tests", "vstatkit.plots.importance_and_checks"),
+    ("vstatkit.results.variance_comparison", "vstatkit.plots.importance_and_checks"),
 }
 """Methods of results that hand the results on, to be drawn, reported or saved."""
 

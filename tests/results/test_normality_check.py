@@ -25,8 +25,8 @@ from vstatkit.results.normality_check import (
 )
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import IidDesign
+from vstatkit.sampling.disjoint_shards import ShardsDesign
 from vstatkit.sampling.given import ResampledDesign
-from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.influence_shape import InfluenceNoise, InfluencePowers, cumulants
 

@@ -18,10 +18,10 @@ from vstatkit.sampling.registry import make_design
 from vstatkit.studies.experiment import Draw, iteration_stream
 from vstatkit.studies.methods import Intervals, Method
 from vstatkit.studies.simulation import Arm, Simulation
-from vstatkit.variance import hoeffding
-from vstatkit.variance import hoeffding as pairs_module
+from vstatkit.variance import higher_orders
+from vstatkit.variance import higher_orders as pairs_module
 from vstatkit.variance.formulas import jackknife_after_bootstrap
-from vstatkit.variance.hoeffding import (
+from vstatkit.variance.higher_orders import (
     HigherOrders,
     PairChances,
     PairSums,
@@ -341,12 +341,12 @@ def test_learners_are_compared_no_further_than_it_pays():
         return neighbours(design, L, y) + scale * noise
 
     clear = measure_orders(design, 5000, lambda L: values(L, 0.0), KernelKind.TREES)
-    assert asked[0] == hoeffding.PILOT
-    assert clear.n_learners < hoeffding.MOST_LEARNERS
-    assert clear.measured_error < hoeffding.ENOUGH * 1.2 * clear.expected_error
+    assert asked[0] == higher_orders.PILOT
+    assert clear.n_learners < higher_orders.MOST_LEARNERS
+    assert clear.measured_error < higher_orders.ENOUGH * 1.2 * clear.expected_error
     asked.clear()
     lost = measure_orders(design, 5000, lambda L: values(L, 30.0), KernelKind.TREES)
-    assert asked == [hoeffding.PILOT]
+    assert asked == [higher_orders.PILOT]
     assert abs(lost.rho - lost.expected) < lost.expected_error
     few = measure_orders(design, 2, lambda L: values(L, 0.0), KernelKind.TREES)
     assert (few.rho, few.n_learners) == (few.expected, 0)
@@ -370,7 +370,7 @@ def test_all_subsamples_are_compared_where_they_are_all_there(monkeypatch):
         np.ones(len(Z)),
     )
     assert_allclose(exact.measured, whole.rho, rtol=1e-10)
-    monkeypatch.setattr(hoeffding, "MOST_LEARNERS", 60)
+    monkeypatch.setattr(higher_orders, "MOST_LEARNERS", 60)
     drawn = measure_orders(design, B, lambda L: values[:L], KernelKind.UNKNOWN)
     assert drawn.n_learners == 60
     assert drawn.measured_error > 0
@@ -435,20 +435,20 @@ def test_a_bound_of_small_ensembles_is_the_spread_of_learners():
 def test_reference_rows_mix_rows_by_the_seed_alone():
     X = np.arange(60.0).reshape(20, 3)
     rows = reference_rows(X, 7)
-    assert rows.shape == (hoeffding.MOST_REFERENCES, 3)
+    assert rows.shape == (higher_orders.MOST_REFERENCES, 3)
     assert all(set(rows[:, j]) <= set(X[:, j]) for j in range(3))
     mixed = ~(rows[:, None] == X).all(axis=2).any(axis=1)
     # A row of three is whole with chance 1/4, or where both rows are one.
     assert 0.5 < mixed.mean() < 0.9
     assert_allclose(reference_rows(X, 7), rows)
     assert not np.array_equal(reference_rows(X, 8), rows)
-    assert len(reference_rows(X, 7, n_outputs=3)) == hoeffding.MOST_REFERENCES // 3
+    assert len(reference_rows(X, 7, n_outputs=3)) == higher_orders.MOST_REFERENCES // 3
 
 
 def test_reference_values_are_spread_over_all():
     assert spread_columns(4).tolist() == [0, 1, 2, 3]
     chosen = spread_columns(10_000)
-    assert len(chosen) == hoeffding.MOST_REFERENCES
+    assert len(chosen) == higher_orders.MOST_REFERENCES
     assert (chosen[0], chosen[-1]) == (0, 9999)
 
 
@@ -509,7 +509,7 @@ def forest():
 
 def test_a_fit_compares_trees_on_rows_of_its_own(forest):
     assert forest.variance == "hoeffding"
-    assert forest.orders.n_reference == hoeffding.MOST_REFERENCES
+    assert forest.orders.n_reference == higher_orders.MOST_REFERENCES
     assert 0 < forest.orders.rho < 0.5
     again = forest.with_variance("jackknife").with_variance("hoeffding")
     assert again.orders == forest.orders

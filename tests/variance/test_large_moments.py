@@ -13,8 +13,8 @@ from vstatkit.inference.normality import influence_normality, moment_tests
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.registry import make_design
 from vstatkit.sampling.streams import learner_keys
-from vstatkit.variance import hoeffding, large_moments
-from vstatkit.variance.hoeffding import pair_chances, sum_pairs
+from vstatkit.variance import higher_orders, large_moments
+from vstatkit.variance.higher_orders import pair_chances, sum_pairs
 from vstatkit.variance.large_moments import sum_powers
 from vstatkit.variance.moments import moments_of, presence_of
 from vstatkit.variance.registry import ESTIMATORS
@@ -89,7 +89,7 @@ def test_every_estimator_gives_the_same(replace, monkeypatch):
         if isinstance(one, estimating.TABLELESS) and one.replace in (None, replace)
     ]
     assert len(names) >= 6
-    rho = hoeffding.expected_orders(design, vs.kernels.base.KernelKind.TREES)
+    rho = higher_orders.expected_orders(design, vs.kernels.base.KernelKind.TREES)
     for name in names:
         given = rho if ESTIMATORS[name].beyond else None
         monkeypatch.setattr(large_moments, "WIDE_FROM", 10**9)
@@ -192,9 +192,9 @@ def test_pairs_of_sparse_subsamples(monkeypatch):
     values = np.random.default_rng(1).normal(size=(30, 4))
     chances = pair_chances(200, 12, replace=True)
     counts = design.counts(0, 30)
-    dense = hoeffding._indicators(counts)
-    monkeypatch.setattr(hoeffding, "DENSE_ENTRIES", 0)
-    thin = hoeffding._indicators(counts)
+    dense = higher_orders._indicators(counts)
+    monkeypatch.setattr(higher_orders, "DENSE_ENTRIES", 0)
+    thin = higher_orders._indicators(counts)
     assert sparse.issparse(thin)
     assert not sparse.issparse(dense)
     for one, other in zip(

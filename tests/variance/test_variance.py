@@ -35,7 +35,7 @@ from vstatkit.variance.moments import (
     presence_moments,
     sum_ensemble,
 )
-from vstatkit.variance.noise import noise_variance, positive_mean
+from vstatkit.variance.noisy_variances import noise_variance, positive_mean
 from vstatkit.variance.registry import ESTIMATORS, estimate_components
 
 

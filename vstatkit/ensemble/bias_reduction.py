@@ -16,7 +16,7 @@ from vstatkit.ensemble.retention import learner_bytes
 from vstatkit.ensemble.stacking import allocate_learners, stacking_weights
 from vstatkit.inference.estimates import Estimates, estimate, weighted_mean
 from vstatkit.kernels.base import AnyKernel, Evaluation, OutOfBag, kind_of
-from vstatkit.kernels.staged_tree import (
+from vstatkit.kernels.residual_trees import (
     STAGE_OPTIONS,
     StagedTree,
     Stages,

@@ -24,9 +24,9 @@ from vstatkit.kernels.base import Evaluation, KernelKind, kind_of
 from vstatkit.kernels.tree import Tree
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.shards import ShardsDesign
+from vstatkit.sampling.disjoint_shards import ShardsDesign
 from vstatkit.variance.estimator import SumEstimator, VarianceComponents
-from vstatkit.variance.hoeffding import HigherOrders, expected_orders
+from vstatkit.variance.higher_orders import HigherOrders, expected_orders
 from vstatkit.variance.large_moments import is_wide
 from vstatkit.variance.moments import EnsembleSums, sum_ensemble
 from vstatkit.variance.registry import ESTIMATORS, large_k_problem, resolve_for_design

@@ -22,7 +22,7 @@ from vstatkit.kernels.registry import kernel_name
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.text import short_repr
-from vstatkit.variance.hoeffding import reference_rows
+from vstatkit.variance.higher_orders import reference_rows
 
 QUANTILES = (0.1, 0.9)  # quantiles between which a numeric predictor moves
 

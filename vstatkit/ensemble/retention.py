@@ -15,11 +15,11 @@ import numpy as np
 
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.kernels.base import Evaluation
-from vstatkit.kernels.staged_tree import StagedTree
+from vstatkit.kernels.residual_trees import StagedTree
 from vstatkit.kernels.tree import Tree
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sources.disk_arrays import GrowingArray, check_space
-from vstatkit.variance.hoeffding import most_learners_compared
+from vstatkit.variance.higher_orders import most_learners_compared
 
 ROOT = Path("/")  # root of the file system
 # Bytes from which a limit counts as none; old kernels write a huge number.

@@ -12,8 +12,8 @@ from vstatkit.exceptions import MonteCarloWarning, VstatkitWarning
 from vstatkit.inference.stopping import TOL, round_up
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import IidDesign, SubsampleDesign
+from vstatkit.sampling.disjoint_shards import N_SHARDS, ShardsDesign
 from vstatkit.sampling.registry import build_design, ensemble_size, subsample_size
-from vstatkit.sampling.shards import N_SHARDS, ShardsDesign
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, resolve_for_design
 

@@ -47,7 +47,7 @@ from vstatkit.inference.intervals import (
 )
 from vstatkit.inference.stopping import scale_share
 from vstatkit.kernels.base import Evaluation, KernelKind, OutOfBag
-from vstatkit.kernels.staged_tree import STAGE_OPTIONS, stored_kernel, with_stages
+from vstatkit.kernels.residual_trees import STAGE_OPTIONS, stored_kernel, with_stages
 from vstatkit.kernels.tree import TreeKernel, row_weights, tree_kernel
 from vstatkit.kernels.tree_options import TREE_OPTIONS, Factors
 from vstatkit.results.bias import aim_of
@@ -62,7 +62,7 @@ from vstatkit.results.reference_estimates import (
 from vstatkit.sampling.design import IidDesign, check_size
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.validation import check_workers, is_whole
-from vstatkit.variance.hoeffding import HigherOrders, measure_orders, reference_rows
+from vstatkit.variance.higher_orders import HigherOrders, measure_orders, reference_rows
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, resolve_for_design
 
 

@@ -22,9 +22,9 @@ from vstatkit.exceptions import (
     warn_caller,
 )
 from vstatkit.formula.coding import Coding
-from vstatkit.formula.expressions import quote
+from vstatkit.formula.formula_text import quote
 from vstatkit.formula.input_checks import as_frame, is_number_kind, row_name
-from vstatkit.formula.names import respell_columns
+from vstatkit.formula.name_resolution import respell_columns
 from vstatkit.formula.parse import ParsedFormula
 
 LEAST_ROWS = 20  # fewest rows, and fewest different values, that a check needs

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.expressions import bare_name, category_name, parse_code
+from vstatkit.formula.formula_text import bare_name, category_name, parse_code
 from vstatkit.formula.patsy_engine import (
     Environment,
     Matrix,

@@ -16,7 +16,7 @@ from vstatkit.exceptions import (
     TextNumbersWarning,
     warn_caller,
 )
-from vstatkit.formula.expressions import quote
+from vstatkit.formula.formula_text import quote
 from vstatkit.formula.terms import Model, variables
 
 MAX_NAMES = 30  # names that a sentence lists

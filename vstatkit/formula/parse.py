@@ -15,9 +15,9 @@ from vstatkit.exceptions import ConstantResponseWarning, FormulaError
 from vstatkit.formula import design_matrix, input_checks
 from vstatkit.formula.coding import Coding, categorical_variables
 from vstatkit.formula.design_matrix import INTERCEPT, FactorCoding, Missing
-from vstatkit.formula.expressions import plain_name, quote
+from vstatkit.formula.formula_text import plain_name, quote
 from vstatkit.formula.input_checks import as_frame, list_names, row_name, suggest_name
-from vstatkit.formula.names import ResolvedFormula, read_formula
+from vstatkit.formula.name_resolution import ResolvedFormula, read_formula
 from vstatkit.formula.patsy_engine import (
     Environment,
     Matrix,

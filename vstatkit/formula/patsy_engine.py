@@ -20,7 +20,7 @@ from patsy.parse_formula import parse_formula
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.expressions import (
+from vstatkit.formula.formula_text import (
     called_name,
     find_uses,
     parse_code,

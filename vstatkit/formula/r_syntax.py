@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.expressions import (
+from vstatkit.formula.formula_text import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
     quote,

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.expressions import (
+from vstatkit.formula.formula_text import (
     bare_name,
     columns_in,
     names_in,

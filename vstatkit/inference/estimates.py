@@ -23,11 +23,11 @@ from vstatkit.inference.intervals import (
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.text import short_repr
 from vstatkit.validation import check_alpha
+from vstatkit.variance.count_estimators import MomentEstimator, PresenceEstimator
 from vstatkit.variance.estimator import VarianceComponents
-from vstatkit.variance.hoeffding import HigherOrders
+from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.large_moments import CachedDesign, is_wide
-from vstatkit.variance.moment_estimators import MomentEstimator, PresenceEstimator
-from vstatkit.variance.noise import noise_variance, positive_mean
+from vstatkit.variance.noisy_variances import noise_variance, positive_mean
 from vstatkit.variance.registry import ESTIMATORS, estimate_components, known_orders
 
 

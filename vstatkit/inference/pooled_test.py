@@ -10,9 +10,9 @@ from vstatkit._typing import Floats
 from vstatkit.inference.estimates import ensemble_mean, value_units
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.estimator import VarianceComponents
-from vstatkit.variance.hoeffding import HigherOrders
+from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.moments import influence_values, sum_ensemble
-from vstatkit.variance.noise import positive_mean
+from vstatkit.variance.noisy_variances import positive_mean
 from vstatkit.variance.registry import (
     estimate_components,
     estimate_covariance,

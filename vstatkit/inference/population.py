@@ -9,7 +9,7 @@ from vstatkit.inference.estimates import Estimates, Estimation, stabilise, value
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.influence_shape import influence_concentration, influence_skew
 from vstatkit.variance.moments import influence_values, sum_ensemble
-from vstatkit.variance.noise import noise_variance
+from vstatkit.variance.noisy_variances import noise_variance
 from vstatkit.variance.registry import ESTIMATORS, estimate_covariance
 
 COLUMNS = 200  # columns whose covariances are estimated at a time

@@ -29,7 +29,7 @@ from vstatkit.kernels.tree import response_bounds
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.learners import predictor_of
 from vstatkit.results.marginal_effects import column_names
-from vstatkit.variance.hoeffding import reference_rows
+from vstatkit.variance.higher_orders import reference_rows
 
 N_TREES = 10  # number of trees that are compared with the training data
 # Criteria whose trees have means or shares in their leaves, not medians.

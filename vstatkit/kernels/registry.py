@@ -14,8 +14,8 @@ from vstatkit.formula.design_matrix import FactorCoding
 from vstatkit.kernels.base import AnyKernel, KernelCodec, Training
 from vstatkit.kernels.function import FunctionKernel, n_positional
 from vstatkit.kernels.linear import LINEAR_CODEC, linear_kernel
+from vstatkit.kernels.residual_trees import STAGE_OPTIONS, with_stages
 from vstatkit.kernels.sklearn_estimator import estimator_kernel
-from vstatkit.kernels.staged_tree import STAGE_OPTIONS, with_stages
 from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.kernels.tree_files import STAGED_CODEC, TREE_CODEC
 from vstatkit.kernels.tree_options import TREE_OPTIONS

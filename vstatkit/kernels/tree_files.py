@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vstatkit._typing import Bools, Ints
 from vstatkit.json_values import check, take, take_floats, take_size
 from vstatkit.kernels.base import Arrays, Fields, KernelCodec
-from vstatkit.kernels.staged_tree import StagedTree, StoredStagedKernel
+from vstatkit.kernels.residual_trees import StagedTree, StoredStagedKernel
 from vstatkit.kernels.tree import StoredTreeKernel, Tree
 from vstatkit.native._engine import LEVELS_FLAG, MOST_LEVELS, NODE
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.kernels.base import PredictiveModel
-from vstatkit.kernels.staged_tree import StagedTree, StoredStagedKernel
+from vstatkit.kernels.residual_trees import StagedTree, StoredStagedKernel
 from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.native._engine import add_dependence, add_trees_at, refuse_beyond
 from vstatkit.workers import current_stop

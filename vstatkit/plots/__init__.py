@@ -7,19 +7,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vstatkit.plots.marginal import (
-        plot_average_effects,
-        plot_partial_dependence,
-        plot_profile,
-    )
-    from vstatkit.plots.predictions import (
+    from vstatkit.plots.estimates import (
         plot_convergence,
         plot_effects,
         plot_estimates,
         plot_influence,
         plot_prediction,
     )
-    from vstatkit.plots.tests import plot_comparison, plot_misses, plot_quantiles
+    from vstatkit.plots.importance_and_checks import (
+        plot_comparison,
+        plot_misses,
+        plot_quantiles,
+    )
+    from vstatkit.plots.marginal import (
+        plot_average_effects,
+        plot_partial_dependence,
+        plot_profile,
+    )
 
 __all__ = [
     "plot_average_effects",
@@ -35,7 +39,11 @@ __all__ = [
     "plot_quantiles",
 ]
 
-MODULES = ("marginal", "predictions", "tests")  # modules with the functions
+MODULES = (
+    "estimates",
+    "importance_and_checks",
+    "marginal",
+)  # modules with the functions
 
 
 def __getattr__(name: str) -> Any:

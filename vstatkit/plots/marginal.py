@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from vstatkit.plots.predictions import outcome_text
+from vstatkit.plots.estimates import outcome_text
 from vstatkit.plots.style import (
     Lines,
     disable_mathtext,

@@ -29,15 +29,15 @@ def draw_importance(
 # Plots by the name that `EnsembleResults.plot` takes. A text is a module of
 # `vstatkit.plots`, which is imported on demand, and its function.
 PLOTS: dict[str, Draw | str] = {
-    "estimates": "predictions:plot_estimates",
-    "effects": "predictions:plot_effects",
+    "estimates": "estimates:plot_estimates",
+    "effects": "estimates:plot_effects",
     "profile": "marginal:plot_profile",
     "importance": draw_importance,
-    "influence": "predictions:plot_influence",
+    "influence": "estimates:plot_influence",
     "average effects": "marginal:plot_average_effects",
     "partial dependence": "marginal:plot_partial_dependence",
-    "bias": "predictions:plot_bias",
-    "convergence": "predictions:plot_convergence",
+    "bias": "estimates:plot_bias",
+    "convergence": "estimates:plot_convergence",
 }
 
 # Methods of results that take the other options of a plot.

@@ -9,7 +9,7 @@ import pandas as pd
 from vstatkit._typing import DataLike, Floats
 from vstatkit.ensemble.bias_reduction import Choice, check_tree_kernel, smooth_bias
 from vstatkit.kernels.base import AnyKernel, OutOfBag
-from vstatkit.kernels.staged_tree import StagedKernel, Stages
+from vstatkit.kernels.residual_trees import StagedKernel, Stages
 from vstatkit.results.model_info import Aim
 
 if TYPE_CHECKING:

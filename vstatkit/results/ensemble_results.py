@@ -53,7 +53,7 @@ from vstatkit.results.prediction_results import (
 )
 from vstatkit.results.reference_estimates import with_typical
 from vstatkit.validation import with_advice
-from vstatkit.variance.hoeffding import HigherOrders, measure_orders
+from vstatkit.variance.higher_orders import HigherOrders, measure_orders
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

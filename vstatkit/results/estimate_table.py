@@ -49,11 +49,11 @@ from vstatkit.results.model_column import (
 from vstatkit.results.model_info import ModelInfo
 from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.shards import ShardsDesign
+from vstatkit.sampling.disjoint_shards import ShardsDesign
 from vstatkit.text import shown_estimates
 from vstatkit.validation import with_advice
 from vstatkit.variance.estimator import VarianceComponents
-from vstatkit.variance.hoeffding import HigherOrders, measure_orders, spread_columns
+from vstatkit.variance.higher_orders import HigherOrders, measure_orders, spread_columns
 from vstatkit.variance.registry import ESTIMATORS, resolve_for_design
 
 if TYPE_CHECKING:
@@ -542,7 +542,7 @@ class EstimateTable(TabularModel):
 
     def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
         """Draw the estimates with their intervals."""
-        from vstatkit.plots.predictions import plot_estimates  # noqa: PLC0415 loads on demand
+        from vstatkit.plots.estimates import plot_estimates  # noqa: PLC0415 loads on demand
 
         return plot_estimates(self, alpha=alpha, ax=ax)
 

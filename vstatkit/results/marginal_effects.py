@@ -32,7 +32,7 @@ from vstatkit.results.learners import averaging_predictor
 from vstatkit.results.model_column import Column
 from vstatkit.results.prediction_results import read_into_memory
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.variance.hoeffding import HigherOrders
+from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS
 
 if TYPE_CHECKING:

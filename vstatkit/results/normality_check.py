@@ -10,7 +10,7 @@ from scipy import stats
 from vstatkit._typing import Floats
 from vstatkit.inference.normality import influence_powers, studentised_tails
 from vstatkit.pandas_pickling import pickled_plainly
-from vstatkit.sampling.shards import ShardsDesign
+from vstatkit.sampling.disjoint_shards import ShardsDesign
 from vstatkit.validation import check_alpha
 from vstatkit.variance.influence_shape import InfluenceNoise, cumulants
 
@@ -73,7 +73,7 @@ class NormalityCheck:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw how often the intervals miss on either side."""
-        from vstatkit.plots.tests import plot_misses  # noqa: PLC0415 on demand
+        from vstatkit.plots.importance_and_checks import plot_misses  # noqa: PLC0415 on demand
 
         return plot_misses(self, ax=ax)
 

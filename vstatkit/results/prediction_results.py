@@ -26,7 +26,7 @@ from vstatkit.ensemble.prediction_intervals import (
 )
 from vstatkit.exceptions import DataError, FewUnitsWarning, FormulaError
 from vstatkit.formula.input_checks import as_frame, is_number_kind, suggest_name
-from vstatkit.inference.conformal import least_units
+from vstatkit.inference.conformal_quantiles import least_units
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.pandas_pickling import pickled_plainly
@@ -84,7 +84,7 @@ class ClassSets(pd.DataFrame):
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":  # type: ignore[override]
         """Draw the sets, with probabilities as shades; at most 40 rows."""
-        from vstatkit.plots.predictions import draw_sets  # noqa: PLC0415 on demand
+        from vstatkit.plots.estimates import draw_sets  # noqa: PLC0415 on demand
 
         return draw_sets(shown_shares(self), self, ax)
 
@@ -597,7 +597,7 @@ class PredictionResults(EstimateTable):
 
     def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
         """Draw the predictions with their intervals; see `plots.plot_prediction`."""
-        from vstatkit.plots.predictions import plot_prediction  # noqa: PLC0415 on demand
+        from vstatkit.plots.estimates import plot_prediction  # noqa: PLC0415 on demand
 
         return plot_prediction(self, alpha=alpha, ax=ax)
 

@@ -72,7 +72,7 @@ class VarianceComparison:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the intervals of all estimators, estimate by estimate."""
-        from vstatkit.plots.tests import plot_comparison  # noqa: PLC0415 on demand
+        from vstatkit.plots.importance_and_checks import plot_comparison  # noqa: PLC0415 on demand
 
         return plot_comparison(self, ax=ax)
 

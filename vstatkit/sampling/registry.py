@@ -10,12 +10,12 @@ from vstatkit.formula.input_checks import suggest_name
 from vstatkit.sampling.balanced import BalancedDesign
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import IidDesign, SubsampleDesign
+from vstatkit.sampling.disjoint_shards import ShardsDesign
 from vstatkit.sampling.grouped_learners import (
     LittleBagsDesign,
     MatchedDesign,
     TwoLevelDesign,
 )
-from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.validation import check_options
 
 

@@ -54,7 +54,7 @@ from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import DESIGNS
 from vstatkit.sources.disk_arrays import check_directory
 from vstatkit.storage.archive import Arrays, read_archive, write_archive
-from vstatkit.variance.hoeffding import HigherOrders
+from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.registry import resolve_for_design
 
 PREFIX = "spread_"  # prefix of the arrays of the trees that estimate the residual scale

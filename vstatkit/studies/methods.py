@@ -16,7 +16,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.studies.experiment import Record
 from vstatkit.variance.estimator import VarianceComponents
 from vstatkit.variance.formulas import between_variance
-from vstatkit.variance.hoeffding import HigherOrders, measure_orders, spread_columns
+from vstatkit.variance.higher_orders import HigherOrders, measure_orders, spread_columns
 from vstatkit.variance.moments import (
     EnsembleMoments,
     EnsembleSums,

@@ -34,7 +34,7 @@ from vstatkit.sampling.registry import build_design
 from vstatkit.storage.checkpoint_directory import describe, hash_arrays, hash_frame
 from vstatkit.studies.experiment import Draw, Record, iteration_stream, stack
 from vstatkit.studies.methods import Measure, build_prefixes
-from vstatkit.variance.hoeffding import reference_rows
+from vstatkit.variance.higher_orders import reference_rows
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from vstatkit.api import fit
 from vstatkit.exceptions import MonteCarloWarning, VstatkitError
 from vstatkit.forest import ForestClassifier, ForestRegressor
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.learners import predictor_of
 from vstatkit.storage.checkpoint_directory import hash_arrays, hash_frame
 from vstatkit.studies.coverage_metrics import normal_quantile
 from vstatkit.studies.dgps import DGP
@@ -193,8 +194,7 @@ class SeedExperiment(DGPExperiment):
 
 def _record_results(dgp: DGP, results: EnsembleResults) -> Record:
     """Record intervals at the points, the band, and tests of null predictors."""
-    predictor = results.predictor
-    assert predictor is not None  # forests predict
+    predictor = predictor_of(results)
     X, index = predictor.rows(dgp.band())
     # Predict the band with every learner once, for all estimators.
     joint = replace(
@@ -232,8 +232,7 @@ def _record_effects(
 ) -> Record:
     frames = []
     for results in by_estimator:
-        effects = results.effects_frame(ALPHA)
-        assert effects is not None  # all designs have predictors
+        effects = cast(pd.DataFrame, results.effects_frame(ALPHA))  # never None here
         rows = effects[effects.index.get_level_values(0).isin(predictors)]
         frames.append(rows.rename(columns={"ci_lower": "lower", "ci_upper": "upper"}))
     return {

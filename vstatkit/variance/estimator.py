@@ -11,7 +11,7 @@ import pandas as pd
 from vstatkit._typing import Floats, Labels
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.text import short_repr
-from vstatkit.variance.hoeffding import HigherOrders
+from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.moments import EnsembleSums, sum_ensemble
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.variance.moments import EnsembleMoments, PresenceMoments
-from vstatkit.variance.noise import positive_mean
+from vstatkit.variance.noisy_variances import positive_mean
 
 
 def zeta_1_bm(moments: EnsembleMoments) -> Floats:

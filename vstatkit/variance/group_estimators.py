@@ -18,8 +18,8 @@ from vstatkit.variance.formulas import (
     matched_pairs,
     zeta_1_im,
 )
-from vstatkit.variance.hoeffding import HigherOrders
-from vstatkit.variance.noise import noise_variance
+from vstatkit.variance.higher_orders import HigherOrders
+from vstatkit.variance.noisy_variances import noise_variance
 
 
 def check_groups(

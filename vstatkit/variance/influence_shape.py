@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vstatkit._typing import Floats
-from vstatkit.variance.noise import noise_variance, positive_mean
+from vstatkit.variance.noisy_variances import noise_variance, positive_mean
 
 
 def influence_concentration(

@@ -9,10 +9,7 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.estimator import VarianceComponents, VarianceEstimator
-from vstatkit.variance.group_estimators import IM, LITTLE_BAGS, MATCHED, SHARDS
-from vstatkit.variance.hoeffding import HigherOrders, measure_orders, spread_columns
-from vstatkit.variance.moment_estimators import (
+from vstatkit.variance.count_estimators import (
     BM,
     CORRECTED_U,
     CORRECTED_V,
@@ -23,6 +20,9 @@ from vstatkit.variance.moment_estimators import (
     JACKKNIFE,
     MomentEstimator,
 )
+from vstatkit.variance.estimator import VarianceComponents, VarianceEstimator
+from vstatkit.variance.group_estimators import IM, LITTLE_BAGS, MATCHED, SHARDS
+from vstatkit.variance.higher_orders import HigherOrders, measure_orders, spread_columns
 from vstatkit.variance.moments import EnsembleMoments
 
 LEAST_ABSENT = 4

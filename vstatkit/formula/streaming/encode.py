@@ -11,10 +11,11 @@ import pandas as pd
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import DataError, FormulaError
 from vstatkit.formula import design_matrix, parse
+from vstatkit.formula.cost_limits import MAX_COLUMNS, MAX_LEVELS
 from vstatkit.formula.design_matrix import FactorCoding, Missing, PlainInfo
-from vstatkit.formula.expressions import plain_name
+from vstatkit.formula.formula_text import plain_name
 from vstatkit.formula.input_checks import check_dates, check_finite, check_mistakes
-from vstatkit.formula.names import (
+from vstatkit.formula.name_resolution import (
     ResolvedFormula,
     outside_columns,
     read_names,
@@ -31,7 +32,6 @@ from vstatkit.formula.patsy_engine import (
     level_places,
     states_of,
 )
-from vstatkit.formula.sandbox import MAX_COLUMNS, MAX_LEVELS
 from vstatkit.formula.streaming.columns import (
     CHUNK_ROWS,
     ColumnWriter,

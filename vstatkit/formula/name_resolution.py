@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula import patsy_engine, r_syntax, sandbox
-from vstatkit.formula.expressions import (
+from vstatkit.formula import cost_limits, patsy_engine, r_syntax
+from vstatkit.formula.cost_limits import MAX_COLUMNS
+from vstatkit.formula.formula_text import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
     check_formula,
@@ -31,7 +32,6 @@ from vstatkit.formula.expressions import (
 )
 from vstatkit.formula.input_checks import holds_text, list_names, suggest_name
 from vstatkit.formula.patsy_engine import Environment
-from vstatkit.formula.sandbox import MAX_COLUMNS
 from vstatkit.formula.terms import Model, build_model, distinct_codes, written_factors
 
 _STRING = re.compile(r"""(?P<quoted>\bQ\(\s*)?(["'])(?P<text>(?:\\.|(?!\2).)*)\2""")
@@ -189,7 +189,7 @@ def read_names(
     """Read a formula as far as that needs only names; see `read_formula`."""
     trusted = environment is not None
     if not trusted and isinstance(formula, str):
-        sandbox.check_text(formula)
+        cost_limits.check_text(formula)
     check_formula(formula)
     # Names that the caller has stay the caller's, whatever they mean to R.
     own = {} if environment is None else patsy_engine.visible_names(environment)
@@ -197,7 +197,7 @@ def read_names(
     text = settle_names(text, columns)
     text = expand_dot(text, [c for c in columns if c not in not_in_dot])
     if not trusted:
-        sandbox.check_lengths([text.partition("~")[0]])
+        cost_limits.check_lengths([text.partition("~")[0]])
     text = wrap_response(text)
     with add_quoting_hints(formula, columns):
         r_syntax.check_signs(text)
@@ -205,7 +205,7 @@ def read_names(
     codes = list(written_factors(tree))
     if environment is None:
         environment = patsy_engine.environment_of({**SAFE_FUNCTIONS, "np": np})
-        sandbox.check_lengths(codes)
+        cost_limits.check_lengths(codes)
     else:
         environment = patsy_engine.add_functions(environment, SAFE_FUNCTIONS)
     with add_quoting_hints(formula, columns):
@@ -238,13 +238,13 @@ def read_formula(
 def resolve_formula(named: FormulaNames, frame: pd.DataFrame) -> ResolvedFormula:
     """List the terms of a formula; a stranger's is judged by the data."""
     if not named.trusted:
-        sandbox.check_codes(named.codes, frame)
+        cost_limits.check_codes(named.codes, frame)
     model = named.model(frame.columns)
     for code in distinct_codes(model.left):
         if code not in model.columns:
             check_operands(code, frame)
     if not named.trusted:
-        sandbox.check_width(model.terms, frame)
+        cost_limits.check_width(model.terms, frame)
     return ResolvedFormula(model, frame, named.environment)
 
 

@@ -18,7 +18,7 @@ from vstatkit.variance.formulas import (
     zeta_1_ij,
     zeta_1_ij_u,
 )
-from vstatkit.variance.hoeffding import HigherOrders
+from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.influence_shape import (
     influence_ceiling,
     influence_concentration,
@@ -33,7 +33,7 @@ from vstatkit.variance.moments import (
     presence_moments,
     presence_of,
 )
-from vstatkit.variance.noise import noise_variance
+from vstatkit.variance.noisy_variances import noise_variance
 
 
 @dataclass(frozen=True, kw_only=True)

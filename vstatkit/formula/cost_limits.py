@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.expressions import (
+from vstatkit.formula.formula_text import (
     SAFE_FUNCTIONS,
     bare_name,
     find_uses,
