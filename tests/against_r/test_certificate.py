@@ -394,7 +394,7 @@ def perturb_function(monkeypatch, owner, name):
 
 
 PRINTED = {
-    "mean": (perturb_function, estimates, "ensemble_mean"),
+    "mean": (perturb_function, estimates, "weighted_mean"),
     "std err": (perturb_property, Estimates, "bse"),
     "df": (perturb_function, estimates, "ratio"),
     "t": (perturb_property, Estimates, "zvalues"),
@@ -412,7 +412,7 @@ PRINTED = {
     "t_test df": (perturb_function, estimates, "ratio"),
     "effects from": (perturb_function, FrameVariables, "quantiles"),
     "avg_effects to": (perturb_function, FrameVariables, "quantiles"),
-    "avg_effects estimate": (perturb_function, estimates, "ensemble_mean"),
+    "avg_effects estimate": (perturb_function, estimates, "weighted_mean"),
     "avg_slopes step": (perturb_function, marginal_effects, "slope_width"),
     "OOB RMSE": (perturb_function, oob_scores, "_regression"),
     "OOB R-squared": (perturb_function, oob_scores, "_regression"),

@@ -83,10 +83,17 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, sample_weight
-            See `ForestRegressor.fit`.
+        X : array-like of shape (n, p)
+            Features.
         y : array-like of shape (n,)
             Classes.
+        sample_weight : array-like of shape (n,), optional
+            Sampling weights; see `ForestRegressor.fit`.
+
+        Returns
+        -------
+        self
+            The fitted forest.
         """
         X, y, weights = self._read(X, y, sample_weight, numeric=False)
         check_classification_targets(y)
@@ -127,8 +134,14 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, return_std, return_interval, alpha
-            See `ForestRegressor.predict`.
+        X : array-like of shape (rows, p)
+            New data.
+        return_std : bool, default=False
+            Whether to return standard errors.
+        return_interval : bool, default=False
+            Whether to return confidence intervals of the probabilities.
+        alpha : float, default=0.05
+            One minus the coverage of the intervals.
 
         Returns
         -------

@@ -263,7 +263,7 @@ def _goals_of(points: pd.DataFrame, designs: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _verdict(met: bool | np.bool) -> str:
+def _verdict(met: bool | np.bool_) -> str:
     return "met" if met else "missed"
 
 
