@@ -76,7 +76,7 @@ SHARES = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 1e-300, 0.5, 1 - 
 ERRORS = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1e-300, 1e-12, 10.0]))
 
 
-ROUNDING = 4 * np.finfo(float).eps  # of shares, from the square root of a difference
+LAST_DIGITS = 4 * np.finfo(float).eps  # of shares, from the square root of a difference
 
 
 @given(SHARES, ERRORS, st.integers(2, 10**6), st.floats(1.0, 1e6))
@@ -91,8 +91,8 @@ def test_bounds_lie_inside_and_around_the_estimate(share, error, n, critical):
         support.interval(p, s, 1.5 * critical),
         support.interval(p, 2 * s, critical),
     ):
-        assert low[0] <= lower[0] + ROUNDING
-        assert upper[0] <= high[0] + ROUNDING
+        assert low[0] <= lower[0] + LAST_DIGITS
+        assert upper[0] <= high[0] + LAST_DIGITS
 
 
 @given(st.integers(0, 1024), st.floats(0, 0.5), st.integers(2, 10**6))
