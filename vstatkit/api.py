@@ -34,7 +34,6 @@ from vstatkit.formula.parse import (
 from vstatkit.formula.patsy_engine import caller_environment
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.base import KernelKind, PredictiveModel, Training, kind_of
-from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.registry import (
     build_kernel,
     factor_coding,
@@ -42,6 +41,7 @@ from vstatkit.kernels.registry import (
     kernel_name,
     kernel_title,
 )
+from vstatkit.kernels.user_defined import FunctionKernel
 from vstatkit.results.bias import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import ModelInfo

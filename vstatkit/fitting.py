@@ -39,8 +39,12 @@ from vstatkit.results.continuation import Continuation, with_centre
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.results.prediction_results import with_residuals
-from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.design import SubsampleDesign, check_units, unit_codes
+from vstatkit.sampling.design import (
+    CompleteDesign,
+    SubsampleDesign,
+    check_units,
+    unit_codes,
+)
 from vstatkit.sources.recognition import find_source
 from vstatkit.storage.checkpoint import Checkpoint, open_checkpoint
 from vstatkit.validation import check_workers

@@ -14,8 +14,8 @@ from numpy.testing import assert_allclose
 import vstatkit as vs
 from vstatkit import workers
 from vstatkit.ensemble.evaluation import Task, evaluate
-from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.tree import tree_kernel
+from vstatkit.kernels.user_defined import FunctionKernel
 from vstatkit.sampling.registry import make_design
 
 

@@ -14,7 +14,7 @@ import vstatkit as vs
 from vstatkit.ensemble import evaluation, retention
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.retention import Collector, keep_budget, learner_bytes
-from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.design import CompleteDesign
 from vstatkit.variance import higher_orders
 
 NOTE = "The learners were not kept"

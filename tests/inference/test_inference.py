@@ -29,8 +29,7 @@ from vstatkit.inference.intervals import (
     simultaneous_critical_value,
 )
 from vstatkit.inference.linear_tests import covariance, wald_test
-from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.design import to_dense
+from vstatkit.sampling.design import CompleteDesign, to_dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 from vstatkit.validation import check_alpha

@@ -13,8 +13,8 @@ from sklearn.tree import DecisionTreeRegressor
 import vstatkit as vs
 from tests.oracles.ensembles import SAME_ALGEBRA
 from vstatkit.kernels import linear
-from vstatkit.kernels.function import n_positional, name_values
 from vstatkit.kernels.linear import fit_logit, fit_ols, rank_of
+from vstatkit.kernels.user_defined import n_positional, name_values
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from tests.oracles import slow_stages
 from vstatkit.ensemble import memory
 from vstatkit.ensemble.retention import spill_to_disk
 from vstatkit.exceptions import FileError
+from vstatkit.kernels.base import UnitDraw, UnitRows
 from vstatkit.kernels.residual_trees import Stages, with_stages
-from vstatkit.kernels.subsample_rows import UnitDraw, UnitRows
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.streams import learner_keys
 from vstatkit.storage.archive import read_archive, write_archive

@@ -12,11 +12,10 @@ from sklearn.linear_model import LinearRegression
 import vstatkit as vs
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.kernels import tree
-from vstatkit.kernels.base import fit_drawn
+from vstatkit.kernels.base import RowDraw, UnitDraw, UnitRows, fit_drawn
 from vstatkit.kernels.linear import LinearKernel
-from vstatkit.kernels.sklearn_estimator import EstimatorKernel
-from vstatkit.kernels.subsample_rows import RowDraw, UnitDraw, UnitRows
 from vstatkit.kernels.tree import tree_kernel
+from vstatkit.kernels.user_defined import EstimatorKernel
 from vstatkit.sampling.registry import make_design
 from vstatkit.sampling.streams import learner_keys
 

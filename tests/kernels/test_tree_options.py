@@ -8,8 +8,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.class_weight import compute_sample_weight
 
 from tests.oracles.ensembles import SAME_ALGEBRA
+from vstatkit.kernels.base import UnitDraw
 from vstatkit.kernels.residual_trees import with_stages
-from vstatkit.kernels.subsample_rows import UnitDraw
 from vstatkit.kernels.tree import TreeKernel, balance, tree_kernel
 from vstatkit.kernels.tree_options import grower_options
 from vstatkit.sampling.streams import learner_keys

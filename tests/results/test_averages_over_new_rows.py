@@ -23,7 +23,7 @@ from vstatkit.inference.population import (
     row_noise,
 )
 from vstatkit.results.marginal_effects import averager_of, sample_of
-from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.design import CompleteDesign
 from vstatkit.sampling.given import given_ensemble
 from vstatkit.variance.influence_shape import influence_concentration
 

@@ -23,10 +23,9 @@ from vstatkit.results.normality_check import (
     _verdicts,
     check_normality,
 )
-from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.design import IidDesign
-from vstatkit.sampling.disjoint_shards import ShardsDesign
+from vstatkit.sampling.design import CompleteDesign, IidDesign
 from vstatkit.sampling.given import ResampledDesign
+from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.influence_shape import InfluenceNoise, InfluencePowers, cumulants
 

@@ -7,10 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
-from vstatkit.sampling import balanced, complete
-from vstatkit.sampling.balanced import BLOCK
-from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.design import check_size, count_members, to_dense
+from vstatkit.sampling import design as designs
+from vstatkit.sampling.design import (
+    BLOCK,
+    CompleteDesign,
+    check_size,
+    count_members,
+    to_dense,
+)
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import DESIGNS, make_design
 
@@ -314,7 +318,7 @@ def test_which_units_of_a_balanced_design_occur_once_more_is_random(replace):
 
 def test_quotas_share_the_draws_out():
     rank = np.array([2, 0, 1])
-    shares = {drawn: balanced._cumulative_quota(rank, drawn) for drawn in range(8)}
+    shares = {drawn: designs._cumulative_quota(rank, drawn) for drawn in range(8)}
     assert {drawn: list(quota) for drawn, quota in shares.items()} == {
         0: [0, 0, 0],
         1: [0, 1, 0],
@@ -337,7 +341,7 @@ def test_distinct_blocks_meet_their_quota_and_include_in_proportion(quota, k):
     rows = np.zeros((length, quota.size))
     rng = np.random.default_rng(5)
     for _ in range(runs):
-        drawn = balanced._distinct_block(quota, k, length, rng)
+        drawn = designs._distinct_block(quota, k, length, rng)
         counts = np.array([np.bincount(row, minlength=quota.size) for row in drawn])
         assert counts.max() == 1
         np.testing.assert_array_equal(counts.sum(axis=0), quota)
@@ -351,7 +355,7 @@ def test_distinct_blocks_meet_their_quota_and_include_in_proportion(quota, k):
 def test_pairs_of_a_distinct_block_are_equally_likely():
     pairs = dict.fromkeys(itertools.combinations(range(4), 2), 0)
     for seed in range(600):
-        first = balanced._distinct_block(
+        first = designs._distinct_block(
             np.ones(4, dtype=np.int64), 2, 2, np.random.default_rng(seed)
         )[0]
         pairs[tuple(sorted(first.tolist()))] += 1
@@ -467,10 +471,10 @@ def test_distinct_subsamples_weigh_the_same():
 
 @pytest.mark.parametrize(("replace", "number"), [(False, 10), (True, 35)])
 def test_complete_designs_are_bounded(replace, number, monkeypatch):
-    assert complete.COMPLETE_LIMIT == 1_000_000
-    monkeypatch.setattr(complete, "COMPLETE_LIMIT", number)
+    assert designs.COMPLETE_LIMIT == 1_000_000
+    monkeypatch.setattr(designs, "COMPLETE_LIMIT", number)
     assert CompleteDesign(5, 3, replace=replace, seed=0).n_subsamples == number
-    monkeypatch.setattr(complete, "COMPLETE_LIMIT", number - 1)
+    monkeypatch.setattr(designs, "COMPLETE_LIMIT", number - 1)
     with pytest.raises(ValueError, match=f"would take {number} evaluations"):
         CompleteDesign(5, 3, replace=replace, seed=0)
 

@@ -16,7 +16,7 @@ from tests.oracles.ensembles import (
     with_columns,
 )
 from vstatkit.kernels.base import KernelKind
-from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.design import CompleteDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance.estimator import VarianceComponents

@@ -10,7 +10,7 @@ from scipy import stats
 import vstatkit as vs
 from tests.oracles.ensembles import SAME_ALGEBRA
 from vstatkit import exact
-from vstatkit.sampling.complete import count_orderings
+from vstatkit.sampling.design import count_orderings
 
 X = np.array([0.3, -1.2, 2.5, 0.9, 4.1, -0.4, 1.7])
 

@@ -12,7 +12,7 @@ import vstatkit as vs
 from tests.oracles.ensembles import SAME_ALGEBRA, make_ensemble
 from vstatkit.inference.estimates import estimate, stabilise
 from vstatkit.kernels.base import KernelKind, kernel_kind
-from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.design import CompleteDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 from vstatkit.studies.experiment import Draw, iteration_stream

@@ -18,8 +18,7 @@ from tests.oracles.ensembles import (
     make_ensemble,
     unseen_ensemble,
 )
-from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.design import to_dense
+from vstatkit.sampling.design import CompleteDesign, to_dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance import moments as moments_module

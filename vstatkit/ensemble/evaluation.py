@@ -23,9 +23,11 @@ from vstatkit.kernels.base import (
     Kernel,
     OutOfBag,
     PredictiveKernel,
+    RowDraw,
+    UnitDraw,
+    UnitRows,
     fit_drawn,
 )
-from vstatkit.kernels.subsample_rows import RowDraw, UnitDraw, UnitRows
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, learner_keys, stream
 from vstatkit.workers import go_on, in_parallel

@@ -22,9 +22,8 @@ from vstatkit.inference.stopping import (
 )
 from vstatkit.kernels.base import Evaluation, KernelKind, kind_of
 from vstatkit.kernels.tree import Tree
-from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.disjoint_shards import ShardsDesign
+from vstatkit.sampling.design import CompleteDesign, SubsampleDesign
+from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.variance.estimator import SumEstimator, VarianceComponents
 from vstatkit.variance.higher_orders import HigherOrders, expected_orders
 from vstatkit.variance.large_moments import is_wide

@@ -16,7 +16,6 @@ from vstatkit.ensemble.evaluation import BATCH_ENTRIES, Task
 from vstatkit.ensemble.retention import RESIDENT_BYTES, available_memory
 from vstatkit.exceptions import MemoryLimitError
 from vstatkit.kernels.base import PredictiveModel
-from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.tree import (
     NEVER_RANKED_FROM,
     NODE_BYTES,
@@ -24,6 +23,7 @@ from vstatkit.kernels.tree import (
     OWN_ROWS_FROM,
     TreeKernel,
 )
+from vstatkit.kernels.user_defined import FunctionKernel
 from vstatkit.sampling.design import SPARSE_BELOW, SubsampleDesign
 
 FLOAT = 8  # bytes of a number

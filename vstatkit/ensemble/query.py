@@ -17,8 +17,8 @@ from vstatkit.formula.coding import Coding, Variables, as_variables
 from vstatkit.formula.input_checks import as_frame
 from vstatkit.formula.parse import ParsedFormula
 from vstatkit.kernels.base import AnyKernel, ArrayKernel, Evaluation, PredictiveModel
-from vstatkit.kernels.function import FunctionKernel, name_values
 from vstatkit.kernels.registry import kernel_name
+from vstatkit.kernels.user_defined import FunctionKernel, name_values
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.text import short_repr

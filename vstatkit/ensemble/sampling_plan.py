@@ -12,7 +12,7 @@ from vstatkit.exceptions import MonteCarloWarning, VstatkitWarning
 from vstatkit.inference.stopping import TOL, round_up
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import IidDesign, SubsampleDesign
-from vstatkit.sampling.disjoint_shards import N_SHARDS, ShardsDesign
+from vstatkit.sampling.grouped_learners import N_SHARDS, ShardsDesign
 from vstatkit.sampling.registry import build_design, ensemble_size, subsample_size
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, resolve_for_design

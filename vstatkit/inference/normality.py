@@ -9,7 +9,7 @@ from scipy import stats
 from vstatkit._typing import Floats, Labels
 from vstatkit.inference.estimates import CHUNK_ENTRIES, value_units
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.disjoint_shards import ShardsDesign
+from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.variance.group_estimators import shard_influence
 from vstatkit.variance.influence_shape import InfluencePowers, largest_share
 from vstatkit.variance.large_moments import equal_weights, is_wide, sum_powers

@@ -12,13 +12,12 @@ from sklearn.base import BaseEstimator
 from vstatkit._typing import KernelLike
 from vstatkit.formula.design_matrix import FactorCoding
 from vstatkit.kernels.base import AnyKernel, KernelCodec, Training
-from vstatkit.kernels.function import FunctionKernel, n_positional
 from vstatkit.kernels.linear import LINEAR_CODEC, linear_kernel
 from vstatkit.kernels.residual_trees import STAGE_OPTIONS, with_stages
-from vstatkit.kernels.sklearn_estimator import estimator_kernel
 from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.kernels.tree_files import STAGED_CODEC, TREE_CODEC
 from vstatkit.kernels.tree_options import TREE_OPTIONS
+from vstatkit.kernels.user_defined import FunctionKernel, estimator_kernel, n_positional
 from vstatkit.validation import check_options
 
 

@@ -13,8 +13,13 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.kernels.base import Evaluation, KernelKind, OutOfBag, output_columns
-from vstatkit.kernels.subsample_rows import UnitDraw
+from vstatkit.kernels.base import (
+    Evaluation,
+    KernelKind,
+    OutOfBag,
+    UnitDraw,
+    output_columns,
+)
 from vstatkit.kernels.tree_options import (
     LOSSES,
     check_counts,

@@ -49,7 +49,7 @@ from vstatkit.results.model_column import (
 from vstatkit.results.model_info import ModelInfo
 from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.disjoint_shards import ShardsDesign
+from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.text import shown_estimates
 from vstatkit.validation import with_advice
 from vstatkit.variance.estimator import VarianceComponents

@@ -10,7 +10,7 @@ from scipy import stats
 from vstatkit._typing import Floats
 from vstatkit.inference.normality import influence_powers, studentised_tails
 from vstatkit.pandas_pickling import pickled_plainly
-from vstatkit.sampling.disjoint_shards import ShardsDesign
+from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.validation import check_alpha
 from vstatkit.variance.influence_shape import InfluenceNoise, cumulants
 

@@ -44,7 +44,7 @@ from vstatkit.results.summary_notes import (
     untested_note,
 )
 from vstatkit.results.variance_comparison import VarianceComparison
-from vstatkit.sampling.disjoint_shards import ShardsDesign
+from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.variance.estimator import COMPONENTS
 from vstatkit.variance.registry import ESTIMATORS
 

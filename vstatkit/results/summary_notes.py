@@ -16,7 +16,7 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import EstimateTable
 from vstatkit.results.labels import effect_names, setting_text
 from vstatkit.results.model_info import Aim
-from vstatkit.sampling.disjoint_shards import ShardsDesign
+from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, least_absent
 
 MAX_ROWS = 40  # most rows of a table that are printed

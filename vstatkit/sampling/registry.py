@@ -7,13 +7,16 @@ import numpy as np
 
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.input_checks import suggest_name
-from vstatkit.sampling.balanced import BalancedDesign
-from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.design import IidDesign, SubsampleDesign
-from vstatkit.sampling.disjoint_shards import ShardsDesign
+from vstatkit.sampling.design import (
+    BalancedDesign,
+    CompleteDesign,
+    IidDesign,
+    SubsampleDesign,
+)
 from vstatkit.sampling.grouped_learners import (
     LittleBagsDesign,
     MatchedDesign,
+    ShardsDesign,
     TwoLevelDesign,
 )
 from vstatkit.validation import check_options

@@ -48,8 +48,7 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
 from vstatkit.results.model_info import Aim, Growth, ModelInfo
 from vstatkit.results.reference_estimates import with_typical
-from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.design import CompleteDesign, SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import DESIGNS
 from vstatkit.sources.disk_arrays import check_directory

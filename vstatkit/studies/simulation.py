@@ -26,10 +26,9 @@ from vstatkit.kernels.base import (
     Training,
     kind_of,
 )
-from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.registry import build_kernel, factor_coding, keeps_intercept
-from vstatkit.sampling.balanced import BalancedDesign
-from vstatkit.sampling.design import SubsampleDesign, check_units
+from vstatkit.kernels.user_defined import FunctionKernel
+from vstatkit.sampling.design import BalancedDesign, SubsampleDesign, check_units
 from vstatkit.sampling.registry import build_design
 from vstatkit.storage.checkpoint_directory import describe, hash_arrays, hash_frame
 from vstatkit.studies.experiment import Draw, Record, iteration_stream, stack
