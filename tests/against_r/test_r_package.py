@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose
 import r_bridge
 import vstatkit as vs
 from r_bridge import r_package
+from vstatkit.kernels.base import OutOfBag
 
 
 def run(folder, *arguments):
@@ -139,7 +140,9 @@ def test_influences_have_the_row_names_of_r():
 def test_rows_that_were_not_scored_are_missing():
     """Of many observations only some are scored."""
     _, res = few()
-    some = replace(res.recipe, oob=res.recipe.oob.select_rows(np.array([3, 5])))
+    oob, rows = res.recipe.oob, np.array([3, 5])
+    few_rows = OutOfBag(oob.total[rows], oob.times[rows], rows)
+    some = replace(res.recipe, oob=few_rows)
     fitted = np.array(r_package.out_of_bag(replace(res, recipe=some))["fitted"][0])
     assert np.flatnonzero(np.isfinite(fitted)).tolist() == [3, 5]
     assert_allclose(fitted[[3, 5]], res.recipe.oob.mean[[3, 5], 0])

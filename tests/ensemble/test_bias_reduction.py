@@ -20,6 +20,7 @@ from vstatkit.ensemble.bias_reduction import (
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.stacking import stacking_weights
 from vstatkit.exceptions import FileError
+from vstatkit.kernels.base import OutOfBag
 from vstatkit.kernels.residual_trees import StagedKernel, Stages, replace_stages
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.design import IidDesign
@@ -384,7 +385,8 @@ def test_bias_left_of_clusters_and_of_some_rows(data):
     )
     assert np.isfinite(res.bias_left().to_numpy()).all()
     task, oob = res.recipe.task, res.recipe.oob
-    some = oob.select_rows(np.arange(0, 150, 2))
+    rows = np.arange(0, 150, 2)
+    some = OutOfBag(oob.total[rows], oob.times[rows], rows)
     assert np.isfinite(smooth_bias(task, some, task.kernel.X[:2]).estimate).all()
 
 

@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 import vstatkit as vs
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.kernels import tree
-from vstatkit.kernels.base import RowDraw, UnitDraw, UnitRows, fit_drawn
+from vstatkit.kernels.base import UnitDraw, UnitRows, fit_drawn
 from vstatkit.kernels.linear import LinearKernel
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.kernels.user_defined import EstimatorKernel
@@ -128,10 +128,10 @@ def test_own_rows_of_clusters(monkeypatch):
     )
     assert_same(dense, own)
     for learner in range(8):
-        found, times = drawn.rows(learner)
+        rows = drawn.rows(learner)
         expected = drawn.row_counts[learner]
-        assert_array_equal(found, np.flatnonzero(expected))
-        assert_array_equal(times, expected[found])
+        assert_array_equal(rows.rows, np.flatnonzero(expected))
+        assert_array_equal(rows.times, expected[rows.rows])
 
 
 def test_own_rows_on_disk_and_in_steps(monkeypatch, tmp_path):
@@ -215,7 +215,7 @@ def test_kernels_by_rows_equal_kernels_by_counts(groups):
         EstimatorKernel(LinearRegression(), X, y, None, None),
     ]
     for kernel, learner in itertools.product(kernels, range(4)):
-        one = RowDraw(*drawn.rows(learner), 60)
+        one = drawn.rows(learner)
         by_rows = fit_drawn(kernel, one, np.random.default_rng(1))
         by_counts = kernel.fit(
             drawn.row_counts[learner].astype(int), np.random.default_rng(1)

@@ -203,14 +203,9 @@ def test_as_many_leaves_as_rows_change_nothing(rng):
     X, y = rng.normal(size=(90, 3)), rng.normal(size=90)
     counts = rng.multinomial(90, np.full(90, 1 / 90), size=15)
     for options in ({}, {"honest": True}, {"name": "forest"}, {"max_depth": 3}):
-        whole = grow(kernel_of(X, y, **options), counts, X, keep=True, oob=True)
-        limited = grow(
-            kernel_of(X, y, max_leaf_nodes=90, **options),
-            counts,
-            X,
-            keep=True,
-            oob=True,
-        )
+        how = {"keep": True, "oob_rows": np.arange(90)}
+        whole = grow(kernel_of(X, y, **options), counts, X, **how)
+        limited = grow(kernel_of(X, y, max_leaf_nodes=90, **options), counts, X, **how)
         for a, b in zip(whole.learners, limited.learners, strict=True):
             assert_array_equal(a.nodes, b.nodes)
             assert_allclose(a.gains, b.gains, **SAME_ALGEBRA)

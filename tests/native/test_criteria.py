@@ -34,7 +34,8 @@ def grow(X, y, counts, *, n_classes=None, levels=None, at=None, seed=1, **option
     counts = np.atleast_2d(counts).astype(float)
     keys = learner_keys(seed, 0, len(counts))
     points = np.asarray(X if at is None else at, dtype=float)
-    return kernel, kernel.grow(counts, keys, points, oob=oob, keep=keep)
+    rows = np.arange(len(kernel.y)) if oob else None
+    return kernel, kernel.grow(counts, keys, points, oob_rows=rows, keep=keep)
 
 
 def sets_of(nodes):

@@ -40,7 +40,8 @@ def grow(X, y, counts, *, at=None, n_classes=None, oob=False, keep=True, **optio
     counts = np.atleast_2d(counts)
     keys = learner_keys(options.get("seed", 1), 0, len(counts))
     points = np.asarray(X if at is None else at, dtype=float)
-    return kernel, kernel.grow(counts, keys, points, oob=oob, keep=keep)
+    rows = np.arange(len(kernel.y)) if oob else None
+    return kernel, kernel.grow(counts, keys, points, oob_rows=rows, keep=keep)
 
 
 @pytest.fixture
@@ -527,7 +528,9 @@ def test_sizes_beyond_the_engines_numbers_are_refused_by_name():
     with pytest.raises(ValueError, match="query points must be at most 2147483647"):
         StoredTreeKernel.predict(kernel, ours.learners[0], far)
     with pytest.raises(ValueError, match="query points and rows to predict must"):
-        kernel.grow(np.ones((1, 2)), learner_keys(1, 0, 1), far[1:], oob=True)
+        kernel.grow(
+            np.ones((1, 2)), learner_keys(1, 0, 1), far[1:], oob_rows=np.arange(2)
+        )
     with pytest.raises(ValueError, match="number of units must be at most"):
         _engine.count_sparse(np.zeros((1, 1), dtype=np.int64), 2**31)
 

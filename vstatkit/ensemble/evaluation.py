@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.retention import Collector, needed_learners
@@ -18,7 +17,6 @@ from vstatkit.kernels.base import (
     AnyKernel,
     ArrayKernel,
     BatchKernel,
-    DrawnKernel,
     Evaluation,
     Kernel,
     OutOfBag,
@@ -172,41 +170,30 @@ def _batch_size(task: Task, n_learners: int) -> int:
         return BATCH_SIZE
     n, share = len(task.kernel.X), n_learners // BATCH_TASKS
     bound = max(1, BATCH_ENTRIES // n)
-    if n > OOB_ROWS and isinstance(task.kernel, DrawnKernel):
+    if n > OOB_ROWS:
         # Learners take milliseconds, and only the rows that they draw are held.
         bound = max(bound, min(BATCH_ENTRIES // task.design.k, share))
     return min(max(share, BATCH_SIZE), bound)
 
 
 def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evaluation:
-    design = task.design
+    design, rows = task.design, None
+    if task.oob:
+        rows = task.oob_rows(len(kernel.X))
+        rows = np.arange(len(kernel.X)) if rows is None else rows
+    at = np.empty((0, 0)) if task.at is None else task.at
+    grow = functools.partial(kernel.grow_drawn, at=at, oob_rows=rows, keep=task.keep)
     drawn = UnitDraw(design.counts(start, stop), task.unit_of_row, task.index)
     keys = learner_keys(design.seed, start, stop)
     weights = design.weights(start, stop)
     if weights is None:
-        return _grow_drawn(task, kernel, drawn, keys)
+        return grow(drawn, keys)
     parts = []
     for j, weight in enumerate(weights):
-        single = replace(drawn, counts=drawn.counts[[j]])
-        part = _grow_drawn(task, kernel, single, keys[[j]])
+        part = grow(replace(drawn, counts=drawn.counts[[j]]), keys[[j]])
         oob = None if part.oob is None else part.oob.times_weight(weight)
         parts.append(replace(part, oob=oob))
     return functools.reduce(operator.add, parts)
-
-
-def _grow_drawn(
-    task: Task, kernel: BatchKernel, drawn: UnitDraw, keys: NDArray[np.uint64]
-) -> Evaluation:
-    at = np.empty((0, 0)) if task.at is None else task.at
-    n = len(kernel.X)
-    some = task.oob_rows(n) if task.oob else None
-    if isinstance(kernel, DrawnKernel):
-        rows = np.arange(n) if task.oob and some is None else some
-        return kernel.grow_drawn(drawn, keys, at, oob_rows=rows, keep=task.keep)
-    grown = kernel.grow(drawn.row_counts, keys, at, oob=task.oob, keep=task.keep)
-    if grown.oob is None or some is None:
-        return grown
-    return replace(grown, oob=grown.oob.select_rows(some))
 
 
 def _evaluate_arrays(
@@ -216,7 +203,8 @@ def _evaluate_arrays(
         values = kernel.values(task.design.members(start, stop))
     else:
         # Clusters differ in size, and so do subsamples of them.
-        rows = (draw.repeated_rows[None] for draw in _row_draws(task, start, stop))
+        drawn = _row_draws(task, start, stop)
+        rows = (np.repeat(draw.rows, draw.times)[None] for draw in drawn)
         values = np.concatenate([*map(kernel.values, rows)])
     for b, value in enumerate(values, start):
         _check_value(b, value)
@@ -274,9 +262,7 @@ def _empty_oob(task: Task) -> OutOfBag | None:
 
 def _row_draws(task: Task, start: int, stop: int) -> Iterator[RowDraw]:
     drawn = UnitDraw(task.design.counts(start, stop), task.unit_of_row, task.index)
-    n_rows = task.design.n if task.unit_of_row is None else task.unit_of_row.size
-    for learner in range(stop - start):
-        yield RowDraw(*drawn.rows(learner), n_rows)
+    return map(drawn.rows, range(stop - start))
 
 
 def _evaluate_learner(

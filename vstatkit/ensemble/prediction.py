@@ -70,7 +70,7 @@ class LearnerSums(NamedTuple):
             raise ValueError(
                 f"{int((times == 0).sum()):,} of {len(times):,} rows are in the "
                 "subsample of every learner, so nothing predicts them out of bag. Use "
-                "more learners or a smaller `k`, or set se='sample'."
+                "more learners or a smaller `k`, or use se='sample'."
             )
         return np.asarray(self.total / times)
 
@@ -89,8 +89,6 @@ class PredictionTask:
     kernel: PredictiveModel
     kept: LearnerList
     X: Floats
-    weights: Floats | None = None
-    estimation: Estimation | None = None
 
     def rows(self, start: int, stop: int) -> "PredictionTask":
         """Take some rows as a contiguous array, which compiled trees require."""
@@ -125,10 +123,13 @@ def average_block(
     learners, rows = task.block(first), len(task.X)
     whole = shares.sum(axis=1)[:, None]
     values, total = [], np.zeros((rows, task.kernel.n_outputs))
-    times, absent = np.zeros((rows, 1)), None
-    if own is not None and own.units is not None:
-        counts = to_dense(own.design.counts(first, first + len(learners)))
-        absent = (counts[:, own.units] == 0).astype(np.float64)
+    times, absent, weights = np.zeros((rows, 1)), None, None
+    if own is not None:
+        last = first + len(learners)
+        weights = own.design.weights(first, last)
+        if own.units is not None:
+            counts = to_dense(own.design.counts(first, last))
+            absent = (counts[:, own.units] == 0).astype(np.float64)
     for b, learner in enumerate(learners):
         predicted = task.predict(learner).reshape(rows, -1)
         origin = predicted[:1]  # an offset of all rows costs no digits
@@ -136,8 +137,8 @@ def average_block(
         if own is None:
             continue
         weight = np.ones((rows, 1)) if absent is None else absent[b][:, None]
-        if task.weights is not None:
-            weight = weight * task.weights[first + b]
+        if weights is not None:
+            weight = weight * weights[b]
         total += weight * predicted
         times = times + weight
     if own is None:
@@ -161,14 +162,17 @@ def mean_of_rows(task: PredictionTask, start: int, stop: int) -> Floats:
     return np.asarray(sum(sums) / len(learners) + origin)
 
 
-def weighted_mean_of_rows(task: PredictionTask, start: int, stop: int) -> Floats:
+def weighted_mean_of_rows(
+    task: PredictionTask, weights: Floats | None, start: int, stop: int
+) -> Floats:
     """Average all learners by their weights, for some rows."""
-    return weighted_mean(values_of_rows(task, start, stop), task.weights)
+    return weighted_mean(values_of_rows(task, start, stop), weights)
 
 
-def estimates_of_rows(task: PredictionTask, start: int, stop: int) -> Estimates:
+def estimates_of_rows(
+    task: PredictionTask, estimation: Estimation, start: int, stop: int
+) -> Estimates:
     """Estimate from the predictions of all learners for some rows."""
-    estimation = cast("Estimation", task.estimation)
     return estimation.of(values_of_rows(task, start, stop))
 
 
@@ -305,7 +309,7 @@ class Predictor:
             for start, stop in split_rows(min(step, len(X) - first))
         )
         weights = design.weights(0, len(self.learners))
-        parts = self._calls(weighted_mean_of_rows, pieces, X, weights=weights)
+        parts = self._calls(weighted_mean_of_rows, pieces, X, weights)
         return np.concatenate([*parts])
 
     def estimates(self, X: Floats, estimation: Estimation) -> Estimates:
@@ -322,7 +326,8 @@ class Predictor:
             return join_estimates([estimation.of(h) for h in self.chunks(X, rows)])
         most = max(VALUES_PER_TASK // (B * c), ROWS_PER_TASK)
         pieces = split_rows(len(X), even_size(len(X), min(most, MANY_ROWS)))
-        parts = self._calls(estimates_of_rows, pieces, X, estimation=estimation)
+        lasting = (estimation,)
+        parts = self._calls(estimates_of_rows, pieces, X, estimation, lasting=lasting)
         return join_estimates([*parts])
 
     def sums(
@@ -334,11 +339,10 @@ class Predictor:
         `own` is given, its learners are averaged row by row besides.
         """
         shares = sparse.csr_array(shares)
-        weights = None if own is None else own.design.weights(0, len(self.learners))
         values: list[Floats] = []
         total: Floats | float = 0.0
         times: Floats | float = 0.0
-        for part in self._blocks(average_block, X, shares, own, weights=weights):
+        for part in self._blocks(average_block, X, shares, own):
             values.append(part.values)
             total, times = total + part.total, times + part.times
         sums = LearnerSums(np.concatenate(values), total, times)
@@ -363,14 +367,10 @@ class Predictor:
         return shift_mean(mean, values)
 
     def _blocks(
-        self,
-        function: Callable[..., Answer],
-        X: Floats,
-        *more: Any,
-        weights: Floats | None = None,
+        self, function: Callable[..., Answer], X: Floats, *more: Any
     ) -> Iterator[Answer]:
         """Call a function for some learners after the others."""
-        answers = self._calls(function, self._starts, X, *more, weights=weights)
+        answers = self._calls(function, self._starts, X, *more)
         if not self.refits:
             return answers
         return iter(
@@ -397,19 +397,16 @@ class Predictor:
         tasks: Iterable[tuple[Any, ...]],
         X: Floats,
         *more: Any,
-        weights: Floats | None = None,
-        estimation: Estimation | None = None,
+        lasting: tuple[Any, ...] = (),
     ) -> Iterator[Answer]:
         """Call a function for each task, with rows that compiled trees can read."""
-        X = np.ascontiguousarray(X)
-        lasting = (self.kernel, self._kept)
-        task = PredictionTask(*lasting, X, weights, estimation)
+        learners = (self.kernel, self._kept)
         return in_parallel(
             function,
             tasks,
             n_jobs=self.n_jobs,
-            shared=(task, *more),
-            lasting=lasting if estimation is None else (*lasting, estimation),
+            shared=(PredictionTask(*learners, np.ascontiguousarray(X)), *more),
+            lasting=(*learners, *lasting),
         )
 
     def chunks(self, X: Floats, n: int) -> Iterator[Floats]:

@@ -82,11 +82,6 @@ class RowDraw:
         counts[self.rows] = self.times
         return counts
 
-    @property
-    def repeated_rows(self) -> Ints:
-        """Rows, each as often as it was drawn."""
-        return np.repeat(self.rows, self.times)
-
     def holds(self, rows: Ints) -> NDArray[np.bool_]:
         """Return whether rows were drawn."""
         places = np.minimum(np.searchsorted(self.rows, rows), self.rows.size - 1)
@@ -111,8 +106,8 @@ class UnitDraw:
             units if self.unit_of_row is None else units[:, self.unit_of_row]
         )
 
-    def rows(self, learner: int) -> tuple[Ints, Ints]:
-        """List the rows of one learner, ascending, and how often each is drawn."""
+    def rows(self, learner: int) -> RowDraw:
+        """List the rows of one learner."""
         table = sparse.csr_array(self.counts[[learner]])
         drawn = table.data > 0
         units, times = table.indices[drawn].astype(np.int64), table.data[drawn]
@@ -124,7 +119,10 @@ class UnitDraw:
             units = self.index.rows[places].astype(np.int64)
             times = np.repeat(times, sizes)
         order = np.argsort(units)
-        return units[order], times[order].astype(np.int64)
+        rows = (
+            self.counts.shape[1] if self.unit_of_row is None else self.unit_of_row.size
+        )
+        return RowDraw(units[order], times[order].astype(np.int64), rows)
 
 
 @dataclass(frozen=True)
@@ -146,10 +144,6 @@ class OutOfBag:
     def of(self, observed: Floats) -> Floats:
         """Select observed values, shape (n,), at the rows of the sums."""
         return observed if self.rows is None else observed[self.rows]
-
-    def select_rows(self, rows: Ints) -> "OutOfBag":
-        """Keep some rows of sums over all rows."""
-        return OutOfBag(self.total[rows], self.times[rows], rows)
 
     @property
     def mean(self) -> Floats:
@@ -300,22 +294,6 @@ class BatchKernel(PredictiveModel, Protocol):
     def X(self) -> Floats:  # noqa: N802
         """Design matrix."""
 
-    def grow(
-        self,
-        counts: Floats,
-        keys: NDArray[np.uint64],
-        at: Floats,
-        *,
-        oob: bool,
-        keep: bool,
-    ) -> Evaluation:
-        """Evaluate one learner for each row of counts."""
-
-
-@runtime_checkable
-class DrawnKernel(BatchKernel, Protocol):
-    """A batch kernel with a faster method for small subsamples of large data."""
-
     def grow_drawn(
         self,
         drawn: UnitDraw,
@@ -325,7 +303,7 @@ class DrawnKernel(BatchKernel, Protocol):
         oob_rows: Ints | None,
         keep: bool,
     ) -> Evaluation:
-        """Evaluate one learner for each row of counts."""
+        """Evaluate one learner for each draw; without `oob_rows` no out-of-bag sums."""
 
 
 AnyKernel: TypeAlias = "Kernel | BatchKernel | ArrayKernel"

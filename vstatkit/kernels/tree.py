@@ -282,22 +282,17 @@ class TreeKernel(StoredTreeKernel):
         keys: NDArray[np.uint64],
         at: Floats,
         *,
-        oob: bool = False,
-        keep: bool = False,
         oob_rows: Ints | None = None,
+        keep: bool = False,
         unit_of_row: Ints | None = None,
     ) -> Evaluation:
         """Grow a tree on each of L subsamples and evaluate it at the query points.
 
         `counts` has the times each observation occurs in each subsample, shape (L, n).
-        With `oob`, trees predict the observations that their subsample leaves out: all,
-        or those in `oob_rows`, which ascend. Without `keep`, and without `oob`, only
-        the nodes on the paths of the query points are grown.
+        Trees predict those of the observations in `oob_rows`, which ascend, that their
+        subsample leaves out. Without `keep`, and without `oob_rows`, only the nodes on
+        the paths of the query points are grown.
         """
-        rows = None
-        if oob:
-            refuse_beyond("query points and rows to predict", len(at) + len(self.y))
-            rows = np.arange(len(self.y)) if oob_rows is None else oob_rows
         weights = np.ascontiguousarray(counts, dtype=np.float64)
         if self.weights is not None:
             weights = weights * self.weights
@@ -306,7 +301,9 @@ class TreeKernel(StoredTreeKernel):
         table = self.table
         ranks = (table.values, table.order, table.rank, table.n_known)
         tables = ("grow_on_counts", *ranks, weights)
-        return self._grow(tables, keys, at, rows, keep=keep, unit_of_row=unit_of_row)
+        return self._grow(
+            tables, keys, at, oob_rows, keep=keep, unit_of_row=unit_of_row
+        )
 
     def grow_drawn(
         self,
@@ -325,9 +322,8 @@ class TreeKernel(StoredTreeKernel):
         if not self._ranks_own_rows(drawn):
             return self.grow(
                 *(drawn.row_counts, keys, at),
-                oob=oob_rows is not None,
-                keep=keep,
                 oob_rows=oob_rows,
+                keep=keep,
                 unit_of_row=drawn.unit_of_row,
             )
         counts = sparse.csr_array(drawn.counts)
