@@ -12,7 +12,7 @@ from vstatkit.ensemble.bias_reduction import CentredEvaluation, Stack, centre_va
 from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.growth import FIRST_B, grow
 from vstatkit.ensemble.memory import available_bytes, check_memory, plan_memory
-from vstatkit.ensemble.oob_scores import out_of_bag_scores
+from vstatkit.ensemble.oob_scores import score_rows
 from vstatkit.ensemble.prediction import build_predictor
 from vstatkit.ensemble.query import Query, build_reference, effect_values
 from vstatkit.ensemble.retention import trim_to_budget, warn_of_dropped
@@ -248,7 +248,7 @@ def assemble_results(
             results,
             effect_values=effect_values(query, evaluation, parsed.classes),
             predictor=build_predictor(kernel, evaluation, parsed, n_jobs),
-            scores=out_of_bag_scores(kernel, evaluation, parsed),
+            scores=score_rows(parsed.y, evaluation.oob, kernel),
             reference=build_reference(kernel, parsed, results.seed),
             recipe=changed(recipe, oob=evaluation.oob, y=parsed.y, data=frame),
         )

@@ -136,8 +136,7 @@ class Centre:
 class CentredEvaluation(NamedTuple):
     """An evaluation whose mean is that of a stacked ensemble."""
 
-    # Shifted values of the ensemble's own learners; out-of-bag sums of the stack
-    evaluation: Evaluation
+    evaluation: Evaluation  # shifted values; out-of-bag sums of the stack
     learners: list[StagedTree]  # learners of the stacked ensemble, as many as were kept
     centre: Centre | None  # how values were shifted; None if they were not
 
@@ -228,10 +227,8 @@ class Choice:
 
     candidate: Candidate  # the learner whose ensemble gives standard errors
     kernel: TreeKernel  # its kernel
-    # Learners of the stacked ensemble that gives estimates, with their shares
-    shares: dict[Candidate, float]
-    # Their kernels; None if they are the learner of the standard errors alone
-    stack: Stack | None
+    shares: dict[Candidate, float]  # stacked learners, for the estimates, and shares
+    stack: Stack | None  # their kernels; None if they are the candidate alone
     # Out-of-bag root mean square error of every candidate, for infinitely many learners
     errors: dict[Candidate, float]
     stack_error: float  # root mean square error of the stacked ensemble
@@ -472,9 +469,8 @@ def smooth_bias(
         "forest",
         kernel.X[rows],
         bias[known],
-        n_classes=None,
-        weights=None if kernel.weights is None else kernel.weights[rows],
         options={"min_samples_leaf": SMOOTHER_LEAF},
+        weights=None if kernel.weights is None else kernel.weights[rows],
         levels=kernel.levels,
     )
     seed = int(learner_keys(design.seed, 0, 1, Purpose.OUT_OF_BAG)[0])

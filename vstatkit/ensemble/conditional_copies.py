@@ -52,13 +52,11 @@ class ConditionalModel:
     column: pd.Series  # length n: the predictor
     # (n,) or (n, L): predicted mean of a number, or shares of the L levels
     centre: Floats
-    # Levels of a category (or of a number with few values); None for numbers
-    levels: pd.Index | None
+    levels: pd.Index | None  # of a category, or few values; None for other numbers
     # (n,): `(value - centre) / spread`; for levels a normal score of their position in
     # the cumulative shares, standard normal if the shares are correct
     residual: Floats
-    # (n,) or float: predicted mean of the absolute difference from `centre`; not used
-    # for levels
+    # (n,) or float: predicted mean of `abs(value - centre)`; not used for levels
     spread: Floats | float = 1.0
 
     def copy_with(self, residual: Floats) -> pd.Series:
@@ -83,8 +81,7 @@ class ConditionalModel:
 class OtherPredictors:
     """The predictors from which another one, or the response, is predicted."""
 
-    # n rows: the other predictors; without columns, the prediction is the mean
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # the other predictors; without any, the mean is predicted
     unit_of_row: Ints | None = None  # (n,): cluster of every row
     n_jobs: int | None = None  # workers
 
@@ -442,9 +439,8 @@ def _out_of_bag(
         "forest",
         W,
         y,
-        n_classes=n_classes,
-        weights=None,
         options={"max_features": -(-W.shape[1] // 2), "min_samples_leaf": LEAF},
+        n_classes=n_classes,
         levels=tuple(levels) if any(levels) else None,
     )
     units = len(y) if unit_of_row is None else int(unit_of_row.max()) + 1

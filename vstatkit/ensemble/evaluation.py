@@ -48,8 +48,7 @@ class Task:
     kernel: AnyKernel  # the function of a subsample
     design: SubsampleDesign  # which units each subsample holds
     at: Floats | None  # (q, p): query points of predictive kernels
-    # (n_rows,): unit of every observation when units are clusters
-    unit_of_row: Ints | None
+    unit_of_row: Ints | None  # (n_rows,): unit of every row, if units are clusters
     keep: bool  # whether to keep the learners, to predict new data later
     oob: bool = True  # whether to predict the rows that a subsample leaves out
     # Most rows that are predicted so, drawn at random from the seed; None for all
@@ -104,23 +103,10 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate learners `start` to `stop`.
 
-    The numbers depend on the learner alone, not on `n_jobs` or `batch_size`.
-
-    Parameters
-    ----------
-    task : Task
-        What to evaluate.
-    start, stop : int
-        Range of learners.
-    n_jobs : int, optional
-        Workers, as joblib counts them; an active Dask client or
-        `joblib.parallel_config` decides on the backend (threads by default).
-    batch_size : int, optional
-        Learners in one task; by default chosen by the kernel.
-    progress : bool, optional
-        Show a progress bar; by default on a terminal, for work over a second.
-    keeper : LearnerKeeper, optional
-        Saves learners for another process, and has those of an earlier one.
+    The numbers depend on the learner alone, not on the workers (see `in_parallel`), nor
+    on the learners of a batch, which depend on the kernel by default. The progress bar
+    is shown by default on a terminal, for work over a second. The `keeper` saves
+    learners for another process, and has those of an earlier one.
     """
     size = _batch_size(task, stop - start) if batch_size is None else batch_size
     step = size * max(1, (stop - start) // (size * MOST_TASKS))

@@ -47,9 +47,7 @@ class StoppingRule:
     method: str  # variance estimator whose Monte Carlo error is estimated
     tolerance: Tolerance  # tolerance of the standard errors
     max_B: int  # number of learners at which growth stops in any case
-    # Leading values that are estimates; the others are effects, which must meet the
-    # tolerance too. None if all are estimates.
-    n_query: int | None = None
+    n_query: int | None = None  # leading values that are estimates, before the effects
     kind: KernelKind = KernelKind.UNKNOWN  # how the kernel depends on its observations
 
 
@@ -69,34 +67,14 @@ def grow(
 ) -> tuple[SubsampleDesign, Evaluation]:
     """Evaluate a number of learners, or as many as the tolerance requires.
 
-    Parameters
-    ----------
-    task : Task
-        What to evaluate.
-    B : int, "auto" or "complete"
-        Number of learners; all subsamples of a complete design; or as many as
-        bring the Monte Carlo error of the standard errors below `tol` or `atol`.
-    method : str
-        Variance estimator whose Monte Carlo error "auto" estimates.
-    n_query : int or None
-        Leading values that are estimates (the others belong to effects); None for
-        all.
-    tol : float
-        Relative tolerance of "auto".
-    max_B : int
-        Learners at which "auto" stops, with a warning.
-    atol : float, optional
-        Absolute tolerance of "auto"; see `tolerance_of`.
-    start : Evaluation, optional
-        The first learners, evaluated earlier.
-    n_jobs, progress, keeper
-        See `evaluate`.
+    If `B` is "auto", these are as many as bring the Monte Carlo error of the standard
+    errors, by the variance estimator `method`, below the relative tolerance `tol` or
+    the absolute one, `atol` (see `tolerance_of`), or `max_B`, with a warning. The first
+    `n_query` values are estimates (None for all), the others belong to effects. `start`
+    has the first learners if they were evaluated earlier.
 
-    Returns
-    -------
-    design, evaluation
-        The design with its number of learners fixed, and their values: at the
-        query points, then the differences behind the effects.
+    Return the design with its number of learners fixed, and their values: at the query
+    points, then the differences behind the effects.
     """
     design = task.design
     run = make_runner(task, n_query, n_jobs=n_jobs, progress=progress, keeper=keeper)
@@ -245,7 +223,6 @@ AUTO_NODES = 16_000_000
 # Fewest and most reference rows whose standard errors "auto" checks.
 WATCHED_ROWS = (10, 50)
 WATCHED_VALUES = 200  # most predictions of a tree at these rows, for many classes
-
 
 # Relative Monte Carlo error of standard errors above which the user is warned.
 UNSURE = 0.25

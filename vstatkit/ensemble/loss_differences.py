@@ -157,9 +157,8 @@ def _orthogonal(values: Floats, weights: Floats, away: Floats) -> tuple[Floats, 
 class MeanLossDifference:
     """The mean loss difference, with its standard error."""
 
-    # mean, error: Mean over rows; its standard error
-    mean: float
-    error: float
+    mean: float  # mean over rows
+    error: float  # its standard error
     own: float  # the standard error given the learners
     df: int  # units minus one
     skew: float = 0.0  # skewness of the mean under the null hypothesis
@@ -192,7 +191,7 @@ class MeanLossDifference:
 
 
 def average_differences(
-    found: LossDifferences,
+    differences: LossDifferences,
     design: SubsampleDesign,
     units: Ints,
     *,
@@ -202,21 +201,10 @@ def average_differences(
 ) -> MeanLossDifference:
     r"""Average loss differences over rows, with a standard error over units.
 
-    Parameters
-    ----------
-    found : LossDifferences
-        Loss differences, row by row.
-    design : SubsampleDesign
-        The design that the learners were drawn by.
-    units : ndarray of shape (r,)
-        Unit (row, or cluster) of every row.
-    through : bool
-        Whether to include the influence of units through the learners that saw them.
-    freedom : float
-        Degrees of freedom of the regressions on the other predictors, divided by the
-        number of rows.
-    skewness : bool
-        Whether to estimate the skewness, for a test.
+    The influence of units through the learners that saw them, which the `design` has
+    drawn, is included if `through` is true. `freedom` are the degrees of freedom of the
+    regressions on the other predictors, divided by the number of rows. The `skewness`
+    is for tests.
 
     Notes
     -----
@@ -247,8 +235,8 @@ def average_differences(
     Such a sum of products of two errors is skewed to the right. Its third cumulant is
     in what triples of units have in common, see `Pairs`.
     """
-    known = np.isfinite(found.saved)
-    saved, r = found.saved[known], int(known.sum())
+    known = np.isfinite(differences.saved)
+    saved, r = differences.saved[known], int(known.sum())
     known_units, place = np.unique(units[known], return_inverse=True)
     mean, n_known = float(saved.mean()), len(known_units)
     rows = np.bincount(place, saved - mean) / r
@@ -257,8 +245,8 @@ def average_differences(
     own = float(np.sqrt(row_variance))
     if not through:
         return MeanLossDifference(mean, own, own, n_known - 1)
-    L = len(found.parts)
-    by_unit = _sum_by_unit(found.parts[:, known], place) / r
+    L = len(differences.parts)
+    by_unit = _sum_by_unit(differences.parts[:, known], place) / r
     g = by_unit.sum(axis=0)
     alone = row_variance - factor * float(np.vdot(by_unit, by_unit))
     chance = L / (L - 1) * float(g @ g)
@@ -288,13 +276,13 @@ class Pairs:
     units: int  # units that these were drawn from
 
     @classmethod
-    def of(cls, by_unit: Floats, design: SubsampleDesign, held: Ints) -> "Pairs":
+    def of(cls, by_unit: Floats, design: SubsampleDesign, known: Ints) -> "Pairs":
         """Select the units whose pairs are compared."""
-        units = len(held)
+        units = len(known)
         some = np.arange(units)
         if units > MOST_PAIRED:
             some = np.random.default_rng(PAIRING_SEED).choice(units, MOST_PAIRED, False)
-        present = design.sparse_counts(0, by_unit.shape[1])[:, held[some]]
+        present = design.sparse_counts(0, by_unit.shape[1])[:, known[some]]
         absent = np.asarray((present > 0).toarray() == 0, dtype=np.float64)
         return cls(by_unit[some], absent, units)
 

@@ -22,7 +22,8 @@ from vstatkit.inference.population import (
     row_influence,
     row_noise,
 )
-from vstatkit.kernels.tree_prediction import Axis, Grid, is_walkable
+from vstatkit.kernels.tree import StoredTreeKernel
+from vstatkit.kernels.tree_prediction import Axis, Grid
 
 MAX_LEVELS = 50  # most levels of a column that averages are taken by
 # Rows that are coded and predicted at a time, of several settings.
@@ -245,9 +246,8 @@ class RowWeights:
 class RowMove:
     """Rows that are set to one value of a predictor, and to another."""
 
-    # start, end: The values by predictor, one for all rows or one for each
-    start: dict[str, Any]
-    end: dict[str, Any]
+    start: dict[str, Any]  # values by predictor, one for all rows or one for each
+    end: dict[str, Any]  # values after the move
     widths: Floats  # (rows,): divisors of the difference between a row's predictions
     # (rows,): rows that can move, where a predictor is missing in others; None for all
     known: Bools | None = None
@@ -445,25 +445,24 @@ def average_grid(
 
 def build_grid(averager: Averager, axes: Mapping[str, list[Any]]) -> Grid | None:
     """Code the rows and the axes separately; None if trees cannot be traversed."""
-    sample, kernel = averager.sample, averager.predictor.kernel
-    columns = [own for own in (_own_columns(averager, name) for name in axes) if own]
-    centre = averager.predictor.centre
-    walked = is_walkable(kernel) and (centre is None or is_walkable(centre.kernel))
-    if not walked or len(columns) < len(axes):
+    sample, predictor = averager.sample, averager.predictor
+    predictors = (
+        [predictor] if predictor.centre is None else [predictor, predictor.centre]
+    )
+    trees = all(isinstance(each.kernel, StoredTreeKernel) for each in predictors)
+    coding = predictor.coding
+    # Columns of the design matrix that each column of the data has to itself, if any.
+    columns = [
+        (sample.variables.index(name),) if coding is None else coding.own_columns(name)
+        for name in axes
+    ]
+    if not trees or not all(columns):
         return None
     rows = averager.code_rows(sample.at({name: axes[name][0] for name in axes}))
     coded = [averager.code_rows(sample.along(name, axes[name])) for name in axes]
     pairs = zip(columns, coded, strict=True)
     axis_values = tuple(Axis(own, X[:, own]) for own, X in pairs)
     return Grid(rows, axis_values, sample.weights)
-
-
-def _own_columns(averager: Averager, name: str) -> tuple[int, ...]:
-    """Columns of the design matrix that one of the data has to itself, if any."""
-    coding = averager.predictor.coding
-    if coding is None:
-        return (averager.sample.variables.index(name),)
-    return coding.own_columns(name)
 
 
 def average_settings(
@@ -486,8 +485,7 @@ class Intervals:
 
     name: str  # the predictor
     edges: Floats  # (K + 1,): ascending edges
-    # (rows,): interval of every row: it is above the lower edge, up to the upper one;
-    # the first holds its lower edge too
+    # (rows,): interval of every row; intervals hold their upper edge, the first both
     codes: Ints
     weights: Floats  # (rows,): weights of the rows
 

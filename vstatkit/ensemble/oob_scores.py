@@ -1,12 +1,12 @@
 """Out-of-bag scores: R-squared and RMSE, or accuracy and log-loss."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.formula.parse import ParsedFormula
-from vstatkit.kernels.base import AnyKernel, Evaluation, OutOfBag, PredictiveModel
+from vstatkit.kernels.base import OutOfBag
 from vstatkit.text import short_repr
 
 
@@ -118,17 +118,10 @@ def _mean(values: Floats, shares: Floats) -> float:
     return float(shares @ values)
 
 
-def out_of_bag_scores(
-    kernel: AnyKernel, evaluation: Evaluation, parsed: ParsedFormula
-) -> Scores | None:
-    """Score the out-of-bag predictions, where the kernel predicts."""
-    if not isinstance(kernel, PredictiveModel) or evaluation.oob is None:
+def score_rows(y: Floats, oob: OutOfBag | None, kernel: Any) -> Scores | None:
+    """Score the observations that out-of-bag predictions were made for, if any were."""
+    if oob is None:
         return None
-    return score_rows(parsed.y, evaluation.oob, kernel)
-
-
-def score_rows(y: Floats, oob: OutOfBag, kernel: PredictiveModel) -> Scores:
-    """Score the observations that out-of-bag predictions were made for."""
     row_weights = getattr(kernel, "weights", None)
     weights = oob.of(row_weights) if isinstance(row_weights, np.ndarray) else None
     scores = score(oob.of(y), oob.mean, kernel.n_classes, weights)

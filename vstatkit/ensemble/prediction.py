@@ -48,9 +48,7 @@ class OwnLearners(NamedTuple):
     """Which learners predict a row that they may have been fitted to."""
 
     design: SubsampleDesign  # which units each learner saw
-    # (rows,): unit of every row: learners that saw it are left out. None for all
-    # learners.
-    units: Ints | None
+    units: Ints | None  # (rows,): unit whose learners are left out; None for none
 
 
 class LearnerSums(NamedTuple):

@@ -17,6 +17,7 @@ from vstatkit.inference.conformal_quantiles import (
     upper_quantile,
 )
 from vstatkit.kernels.base import OutOfBag
+from vstatkit.kernels.residual_trees import stored_kernel
 from vstatkit.kernels.tree import StoredTreeKernel, tree_kernel
 from vstatkit.sampling.design import IidDesign, SubsampleDesign
 from vstatkit.sampling.registry import subsample_size
@@ -57,28 +58,10 @@ def fit_residual_scale(
 ) -> tuple[ResidualScale, Floats]:
     """Fit a forest that predicts the size of the errors.
 
-    Parameters
-    ----------
-    X : ndarray of shape (s, p)
-        Rows whose errors are known.
-    sizes : ndarray of shape (s,)
-        Absolute errors.
-    units : ndarray of shape (s,)
-        Unit of every row; units are drawn whole.
-    weights : ndarray of shape (s,) or None
-        Weights of the rows.
-    levels : sequence of int or None
-        Levels of columns that are unordered factors; see `tree_kernel`.
-    seed : int
-        Seed of the ensemble; the trees have streams of their own.
-    n_jobs : int, optional
-        Workers.
-
-    Returns
-    -------
-    Spread
-    ndarray of shape (s,)
-        Expected errors of the rows themselves, by trees that did not see their unit.
+    The absolute errors `sizes`, shape (s,), are known at rows X, shape (s, p), each
+    with its unit; units are drawn whole. See `tree_kernel` for `levels`. The trees have
+    streams of their own, from the `seed` of the ensemble. Return, besides, the expected
+    errors of the rows themselves, by trees that did not see their unit.
 
     Notes
     -----
@@ -90,30 +73,23 @@ def fit_residual_scale(
     n = names.size
     mean = float(np.average(sizes, weights=weights))
     least = LEAST_SPREAD * mean if mean > 0 else 1.0
+    options = {"min_samples_leaf": LEAF}
     kernel = tree_kernel(
-        "tree",
-        X,
-        sizes,
-        n_classes=None,
-        weights=weights,
-        options={"min_samples_leaf": LEAF},
-        levels=levels,
+        "tree", X, sizes, options=options, weights=weights, levels=levels
     )
-    stored = StoredTreeKernel(
-        kernel.n_features, None, kernel.centre, kernel.scale, levels=kernel.levels
-    )
+    stored = stored_kernel(kernel)
     if n < LEAST_UNITS or mean == 0:
-        alike = mean if mean > 0 else 1.0
-        return ResidualScale(stored, [], alike), np.full(len(sizes), alike)
+        constant = mean if mean > 0 else 1.0
+        return ResidualScale(stored, [], constant), np.full(len(sizes), constant)
     own_seed = int(stream(seed, 0, Purpose.SPREAD).integers(2**63))
     design = IidDesign(n, subsample_size(None, n), True, own_seed)
     clusters = None if n == len(sizes) else codes
     task = Task(kernel, design, X[:1], clusters, keep=True, most_oob=None)
-    grown = evaluate(task, 0, N_TREES, n_jobs=n_jobs, progress=False)
-    seen = cast("OutOfBag", grown.oob).mean[:, 0]
+    forest = evaluate(task, 0, N_TREES, n_jobs=n_jobs, progress=False)
+    predicted = cast("OutOfBag", forest.oob).mean[:, 0]
     # It is very unlikely that all trees saw a unit.
-    outside = np.where(np.isfinite(seen), seen, mean)
-    return ResidualScale(stored, grown.learners, least), np.maximum(outside, least)
+    expected = np.where(np.isfinite(predicted), predicted, mean)
+    return ResidualScale(stored, forest.learners, least), np.maximum(expected, least)
 
 
 @dataclass(frozen=True)
@@ -122,12 +98,10 @@ class OutOfBagErrors:
 
     # (s,): residuals; for classes one minus the probability of the observed class
     sizes: Floats
-    # (s,): unit of the design (observation or cluster) that each belongs to
-    units: Ints
+    units: Ints  # (s,): unit of the design that each belongs to
     masses: Floats  # (s,): how much each counts; a unit one on average
     codes: Ints | None = None  # (s,): observed classes, as codes; None for numbers
-    # (s,): expected absolute errors, from trees that did not see the unit
-    expected: Floats | None = None
+    expected: Floats | None = None  # (s,): absolute errors, by trees without the unit
     spread: ResidualScale | None = None  # predicts the size of errors elsewhere
 
     __repr__ = short_repr
@@ -197,19 +171,8 @@ def local_limits(
 ) -> Limits | None:
     r"""Compute limits from out-of-bag errors, scaled by the expected error at a point.
 
-    Parameters
-    ----------
-    errors : Errors
-        With their expected sizes.
-    mean, expected : ndarray of shape (m,)
-        Predictions, and their expected absolute errors.
-    alpha : float
-        One minus the coverage.
-
-    Returns
-    -------
-    tuple of ndarray, or None
-        None if there are too few units for the level.
+    The predictions, `mean`, and their `expected` absolute errors have shape (m,); the
+    coverage is 1 - alpha. There are no limits if there are too few units for it.
 
     Notes
     -----
@@ -244,18 +207,8 @@ def jackknife_limits(
 ) -> Limits | None:
     r"""Compute the jackknife+ after bootstrap, piece after piece of the points.
 
-    Parameters
-    ----------
-    errors : Errors
-        Residuals, each with its unit.
-    predictor : Predictor
-        Predicts with every learner.
-    design : SubsampleDesign
-        Which units each learner saw.
-    X : ndarray of shape (m, p)
-        Points.
-    alpha : float
-        One minus the nominal coverage; at least `1 - 2 alpha` is guaranteed.
+    The nominal coverage at points X, shape (m, p), is `1 - alpha`; at least
+    `1 - 2 alpha` is guaranteed.
 
     Notes
     -----
@@ -329,21 +282,8 @@ def class_thresholds(
 ) -> Floats:
     r"""Compute the probability from which a class is in the prediction set.
 
-    Parameters
-    ----------
-    errors : Errors
-        Of observed classes.
-    n_classes : int
-        Number K of classes.
-    alpha : float
-        One minus the coverage.
-    by_class : bool
-        Whether every class must be covered at this level.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-        Smallest probability; NaN if there are too few units for the level.
+    The coverage is `1 - alpha`, of every class if it is `by_class`. Return the smallest
+    probabilities, one for each class; NaN if there are too few units for the level.
 
     Notes
     -----

@@ -1,8 +1,7 @@
 """Query points of a fit, and the settings of its effects."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from dataclasses import replace as changed
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from vstatkit.variance.higher_orders import reference_rows
 
 QUANTILES = (0.1, 0.9)  # quantiles between which a numeric predictor moves
 
-
 # Most numbers in the rows of the effects; further predictors have no effect.
 MAX_ENTRIES = 4_000_000
 
@@ -39,10 +37,8 @@ class EffectSettings:
     start: Floats
     end: Floats
     frame: pd.DataFrame  # (e, 2): columns `from` and `to`, indexed by predictor
-    # Predictors whose effect is not finite when the others are typical
-    left_out: tuple[str, ...]
-    # Number of predictors, the last ones, that exceed the size of the table
-    n_beyond: int
+    left_out: tuple[str, ...]  # predictors without a finite effect
+    n_beyond: int  # last predictors, which exceed the size of the table
 
 
 def effect_settings(
@@ -128,10 +124,8 @@ class EffectValues:
     values: Floats  # (B, e): differences, learner by learner
     # (e, 2): the settings: columns `from` and `to`, indexed by predictor (and class)
     frame: pd.DataFrame
-    # Predictors whose effect is not finite when the others are typical
-    left_out: tuple[str, ...] = ()
-    # Number of predictors, the last ones, that exceed the size of the table
-    n_beyond: int = 0
+    left_out: tuple[str, ...] = ()  # predictors without a finite effect
+    n_beyond: int = 0  # last predictors, which exceed the size of the table
 
     __repr__ = short_repr
 
@@ -141,8 +135,7 @@ class Query:
     """Where the kernel is evaluated."""
 
     labels: pd.Index  # names of the values at the query points
-    # Query points, then the settings of the effects; None for kernels whose value is
-    # not a prediction
+    # Query points, then settings of the effects; None if values are no predictions
     rows: Floats | None
     settings: EffectSettings | None  # settings of the effects
 
@@ -190,9 +183,9 @@ def build_reference(
 
 def probe_function(task: Task, kernel: FunctionKernel) -> tuple[Task, Query]:
     """Call the function once, for the names and the number of its values."""
-    names, _ = name_values(fit_learner(changed(task, kernel=kernel), 0))
-    known = changed(kernel, names=tuple(names))
-    return changed(task, kernel=known), Query(pd.Index(names), None, None)
+    names, _ = name_values(fit_learner(replace(task, kernel=kernel), 0))
+    known = replace(kernel, names=tuple(names))
+    return replace(task, kernel=known), Query(pd.Index(names), None, None)
 
 
 def statistic_task(
@@ -214,7 +207,7 @@ def statistic_task(
     task = Task(kernel, design, None, unit_of_row, keep=False)
     task, query = probe_function(task, kernel)
     if list(query.labels) == ["statistic"]:
-        query = changed(query, labels=pd.Index([kernel_name(h)]))
+        query = replace(query, labels=pd.Index([kernel_name(h)]))
     return task, query
 
 

@@ -47,9 +47,9 @@ def jackknife_error(n: int, B: float, ratio: float) -> float:
     return float(np.sqrt(2 * n) * ratio / B)
 
 
-def jackknife_learners(n: int, ratio: float, tol: float = TOL) -> float:
-    """Predict the learners that make a jackknife's standard error known to `tol`."""
-    return jackknife_error(n, 1.0, ratio) / (2 * tol)
+def jackknife_learners(n: int, ratio: float) -> float:
+    """Predict the learners that make a jackknife's standard error known to `TOL`."""
+    return jackknife_error(n, 1.0, ratio) / (2 * TOL)
 
 
 def plan_sampling(
@@ -66,20 +66,10 @@ def plan_sampling(
     options: dict[str, Any],
     larger_k: bool = False,
 ) -> SamplingPlan:
-    """Resolve the sampling arguments of `fit`.
+    """Resolve the sampling arguments of `fit`, for n units.
 
-    Parameters
-    ----------
-    n : int
-        Units.
-    kind : KernelKind
-        How the kernel depends on its observations.
-    design, k, B, replace, rng, variance, max_B
-        As in `fit`.
-    options : dict
-        Options of the design.
-    larger_k : bool
-        Whether the default `k` is the larger one that reduces bias.
+    The `options` are those of the design. With `larger_k` the default `k` is the larger
+    one that reduces bias.
     """
     size = ensemble_size(B)
     name, chosen_options = choose_design(

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import stats
 
 from vstatkit._typing import Bools, Floats, Ints
@@ -23,7 +24,6 @@ FREQUENT = 0.05  # share of the rows in which a response is frequent
 # Length of the blocks that are advised, in units of 1 / (1 - correlation).
 CORRELATION_TIMES = 6.0
 LEAST_BLOCKS = 20  # number of blocks that the advice leaves, at least
-
 
 # Largest one-sided p-value at which a correlation is seen to end with a unit.
 ENDS_AT_UNITS = 0.01
@@ -84,7 +84,7 @@ def find_serial_dependence(
             if grouped is None:
                 continue
             values, at = grouped, np.arange(grouped.size)
-            rows = rows[_run_starts(unit_of_row[rows])]
+            rows = rows[np.append(True, _changes(unit_of_row[rows]))]
         correlation = _lag_correlation(values, at)
         if correlation is None:
             continue
@@ -163,8 +163,8 @@ def _is_counter(column: pd.Series) -> bool:
     levels, counts = np.unique(column.dropna().to_numpy(), return_counts=True)
     whole = np.array_equal(levels, np.round(levels))
     consecutive = np.unique(np.diff(levels)).size == 1
-    alike = np.unique(counts[1:-1]).size <= 1
-    return bool(whole and alike and (consecutive or counts[1] > 1))
+    equal_counts = np.unique(counts[1:-1]).size <= 1
+    return bool(whole and equal_counts and (consecutive or counts[1] > 1))
 
 
 def _block_means(values: Floats, y: Floats, frame: pd.DataFrame) -> Floats:
@@ -176,35 +176,29 @@ def _block_means(values: Floats, y: Floats, frame: pd.DataFrame) -> Floats:
     columns = [column for _, column in frame.items()]
     if counts.max() >= FREQUENT * y.size:
         columns.append(pd.Series(y == levels[np.argmax(counts)]))
-    cuts = np.zeros(values.size, dtype=bool)
+    cuts = np.zeros(values.size - 1, dtype=bool)
     for column in columns:
-        starts = _starts(column)
-        if starts.sum() < MOST_BLOCKS:
-            cuts |= starts
-    blocks = np.cumsum(cuts)
+        plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
+        changes = _changes(column.to_numpy() if plain else pd.factorize(column)[0])
+        if changes.sum() < MOST_BLOCKS:
+            cuts |= changes
+    blocks = np.append(0, np.cumsum(cuts))
     means = np.bincount(blocks, values) / np.bincount(blocks)
     return np.asarray(means[blocks])
 
 
-def _starts(column: pd.Series) -> Bools:
-    """Whether a row has another value than the row before."""
-    plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
-    codes = column.to_numpy() if plain else pd.factorize(column)[0]
-    return np.concatenate([np.array([False]), codes[1:] != codes[:-1]])
+def _changes(values: NDArray[Any]) -> Bools:
+    """Whether each row but the first has another value than the row before."""
+    return np.asarray(values[1:] != values[:-1])
 
 
 def _cluster_means(values: Floats, unit_of_row: Ints) -> Floats | None:
     """Mean residual of every cluster in turn; None if clusters are interleaved."""
-    runs = np.cumsum(_run_starts(unit_of_row)) - 1
+    runs = np.append(0, np.cumsum(_changes(unit_of_row)))
     n_runs = int(runs[-1]) + 1
     if n_runs != np.unique(unit_of_row).size or n_runs < LEAST_UNITS:
         return None
     return np.asarray(np.bincount(runs, values) / np.bincount(runs))
-
-
-def _run_starts(unit_of_row: Ints) -> Bools:
-    """Whether a row belongs to another cluster than the row before."""
-    return np.concatenate([np.array([True]), unit_of_row[1:] != unit_of_row[:-1]])
 
 
 def _normal_scores(values: Floats) -> Floats:

@@ -93,8 +93,7 @@ class UnitDraw:
     """Units that consecutive learners drew, and their rows."""
 
     counts: Counts  # (L, n_units): times each unit was drawn by each learner
-    # (n_rows,): unit of every row, if units are clusters
-    unit_of_row: Ints | None = None
+    unit_of_row: Ints | None = None  # (n_rows,): unit of every row, if clusters
     index: UnitRows | None = None  # the rows of every unit, if units are clusters
 
     @property
@@ -119,10 +118,8 @@ class UnitDraw:
             units = self.index.rows[places].astype(np.int64)
             times = np.repeat(times, sizes)
         order = np.argsort(units)
-        rows = (
-            self.counts.shape[1] if self.unit_of_row is None else self.unit_of_row.size
-        )
-        return RowDraw(units[order], times[order].astype(np.int64), rows)
+        n_rows = table.shape[1] if self.unit_of_row is None else self.unit_of_row.size
+        return RowDraw(units[order], times[order].astype(np.int64), n_rows)
 
 
 @dataclass(frozen=True)
@@ -309,11 +306,6 @@ class BatchKernel(PredictiveModel, Protocol):
 AnyKernel: TypeAlias = "Kernel | BatchKernel | ArrayKernel"
 
 
-def learner_seed(rng: np.random.Generator) -> int:
-    """Draw a seed for libraries that take 32-bit seeds."""
-    return int(rng.integers(2**31 - 1))
-
-
 def output_columns(n_classes: int | None) -> int:
     """Count the columns of a prediction; two classes need only one."""
     return 1 if n_classes is None or n_classes == 2 else n_classes
@@ -331,13 +323,6 @@ def kind_of(kernel: Any) -> KernelKind:
     return getattr(kernel, "kind", KernelKind.UNKNOWN)
 
 
-def require_points(at: Floats | None) -> Floats:
-    """Raise an error if there are no query points."""
-    if at is None:
-        raise ValueError("this kernel predicts, so it needs query points.")
-    return at
-
-
 # Pairs of observations that an array kernel takes at a time.
 SUBSAMPLE_ENTRIES = 1_000_000
 
@@ -346,8 +331,7 @@ SUBSAMPLE_ENTRIES = 1_000_000
 class ArrayKernel:
     """A function that takes many subsamples in one array."""
 
-    # Takes subsamples of one size, shape (L, k) or (L, k, c), and returns their values,
-    # shape (L,)
+    # From subsamples of one size, shape (L, k) or (L, k, c), to their values, (L,)
     function: Callable[[Floats], Floats]
     data: Floats  # (n,) or (n, c): observations
 

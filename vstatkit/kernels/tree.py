@@ -85,9 +85,8 @@ class RankedTable:
     """Every column of a design matrix in its order."""
 
     values: Floats  # (p, n): every column in ascending order, missing values last
-    order: NDArray[
-        np.int32
-    ]  # (p, n): row of every rank; equal values keep the order of the rows
+    # (p, n): row of every rank; equal values keep the order of the rows
+    order: NDArray[np.int32]
     rank: NDArray[np.int32]  # (p, n): rank of every row
     n_known: NDArray[np.int32]  # (p,): values that are not missing
 
@@ -438,9 +437,9 @@ def tree_kernel(
     X: Floats,
     y: Floats,
     *,
-    n_classes: int | None,
-    weights: Floats | None,
     options: Mapping[str, Any],
+    n_classes: int | None = None,
+    weights: Floats | None = None,
     levels: Sequence[int] | None = None,
 ) -> TreeKernel:
     """Build the kernel "forest" (randomised trees) or "tree".

@@ -84,11 +84,6 @@ class Grid:
         return np.asarray(np.average(values, axis=0, weights=self.weights))
 
 
-def is_walkable(kernel: PredictiveModel) -> bool:
-    """Return whether `compute_dependence` can walk the learners of a kernel."""
-    return isinstance(kernel, StoredTreeKernel)
-
-
 def compute_dependence(
     kernel: StoredTreeKernel, learners: Sequence[Any], grid: Grid
 ) -> Floats:

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,7 @@ from vstatkit.kernels.base import (
     RowKernel,
     Training,
     class_columns,
-    learner_seed,
     output_columns,
-    require_points,
 )
 
 
@@ -25,14 +23,11 @@ from vstatkit.kernels.base import (
 class FunctionKernel(RowKernel):
     """A user's function of a subsample."""
 
-    # Takes the subsample (see `arguments`) and returns a number, an array, a Series or
-    # a dict
-    function: Callable[..., Any]
+    function: Callable[..., Any]  # returns a number, an array, a Series or a dict
     # Data sets whose rows are subsampled together, one positional argument each: arrays
     # or data frames with observations in rows
     arguments: tuple[Any, ...]
-    # Components that every value must have; None before the first call
-    names: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = None  # of all values; None before the first call
 
     # Statistics are smooth functions of the counts, as a rule.
     kind: ClassVar[KernelKind] = KernelKind.SMOOTH
@@ -121,7 +116,7 @@ class EstimatorKernel(RowKernel):
         rows = np.repeat(rows, times)
         learner = clone(self.estimator)
         seeds = {
-            name: learner_seed(rng)
+            name: int(rng.integers(2**31 - 1))
             for name, value in sorted(learner.get_params(deep=True).items())
             if name.split("__")[-1] == "random_state"
             and not isinstance(value, int | np.integer)
@@ -140,7 +135,7 @@ class EstimatorKernel(RowKernel):
 
     def value(self, learner: Any, at: Floats | None) -> Floats:
         """Predict at the query points."""
-        return self.predict(learner, require_points(at)).ravel()
+        return self.predict(learner, cast("Floats", at)).ravel()
 
 
 def estimator_kernel(estimator: BaseEstimator, training: Training) -> EstimatorKernel:

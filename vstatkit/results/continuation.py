@@ -19,7 +19,7 @@ from vstatkit.ensemble.growth import MAX_B, grow
 from vstatkit.ensemble.oob_scores import score_rows
 from vstatkit.ensemble.retention import trim_to_budget
 from vstatkit.inference.stopping import TOL
-from vstatkit.kernels.base import Evaluation, OutOfBag, PredictiveModel
+from vstatkit.kernels.base import Evaluation, OutOfBag
 from vstatkit.results.bias import measure_remaining_bias
 from vstatkit.results.model_info import Growth
 from vstatkit.sampling.design import SubsampleDesign
@@ -116,9 +116,9 @@ def rebuild_results(
         moves = replace(moves, values=evaluation.values[:, count:])
     if predictor is not None:
         predictor = replace(predictor, learners=evaluation.learners)
-    kernel, oob = recipe.task.kernel, evaluation.oob
-    if isinstance(kernel, PredictiveModel) and oob is not None and recipe.y is not None:
-        scores = score_rows(recipe.y, oob, kernel)
+    oob = evaluation.oob
+    if oob is not None and recipe.y is not None:
+        scores = score_rows(recipe.y, oob, recipe.task.kernel)
     grown = replace(
         results,
         design=design,
