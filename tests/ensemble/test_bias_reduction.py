@@ -20,7 +20,7 @@ from vstatkit.ensemble.bias_reduction import (
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.stacking import stacking_weights
 from vstatkit.exceptions import FileError
-from vstatkit.kernels.base import OutOfBag
+from vstatkit.kernels.base import OutOfBag, UnitDraw
 from vstatkit.kernels.residual_trees import StagedKernel, Stages, replace_stages
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.design import IidDesign
@@ -234,10 +234,14 @@ def test_without_trees_there_is_a_line_or_a_mean(rng):
     assert (line.text(3), mean.text(3)) == ("a linear trend", "a mean")
     counts = rng.multinomial(40, np.full(120, 1 / 120), size=2).astype(np.float64)
     keys = np.arange(2, dtype=np.uint64)
-    found = mean.kernel(kernel).grow(counts, keys, kernel.X[:3]).values
+    found = mean.kernel(kernel).grow(UnitDraw(counts), keys, kernel.X[:3]).values
     y = kernel.centre + kernel.scale * kernel.y
     assert_allclose(found, np.repeat(counts @ y / 40, 3).reshape(2, 3))
-    kept = line.kernel(kernel).grow(counts, keys, kernel.X[:3], keep=True).learners
+    kept = (
+        line.kernel(kernel)
+        .grow(UnitDraw(counts), keys, kernel.X[:3], keep=True)
+        .learners
+    )
     assert all(one.sizes.tolist() == [1] for one in kept)
 
 

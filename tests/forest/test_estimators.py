@@ -286,6 +286,7 @@ def test_counts_that_are_held_give_the_same_standard_errors(sample, monkeypatch)
 INTERRUPTED = """
 import os, signal, threading
 import numpy as np
+from vstatkit.kernels.base import UnitDraw
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.streams import learner_keys
 
@@ -296,7 +297,7 @@ kernel = tree_kernel("tree", X, y, n_classes=None, weights=None, options={})
 counts, keys = np.ones((1, n)), learner_keys(1, 0, 1)
 threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
-    kernel.grow(counts, keys, X[:1], keep=True)
+    kernel.grow(UnitDraw(counts), keys, X[:1], keep=True)
     print("finished")
 except KeyboardInterrupt:
     print("interrupted")

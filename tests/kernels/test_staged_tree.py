@@ -62,7 +62,9 @@ def test_learners_are_those_of_the_literal_version(rng, options):
     keys = learner_keys(3, 0, len(counts))
     at = rng.uniform(-0.5, 1.5, size=(25, 4))
     rows = np.arange(len(y))
-    found = staged(X, y, **options).grow(counts, keys, at, oob_rows=rows, keep=True)
+    found = staged(X, y, **options).grow(
+        UnitDraw(counts), keys, at, oob_rows=rows, keep=True
+    )
     expected = literal(X, y, counts, keys, at, options)
     assert_allclose(found.values, expected, rtol=1e-9, atol=1e-9)
     outside = np.where(counts == 0, literal(X, y, counts, keys, X, options), 0)
@@ -78,7 +80,7 @@ def test_weights_count(rng, options):
     X, y, counts = draw(rng)
     weights = rng.uniform(0.2, 3, size=len(y))
     keys = learner_keys(4, 0, len(counts))
-    found = staged(X, y, weights, **options).grow(counts, keys, X)
+    found = staged(X, y, weights, **options).grow(UnitDraw(counts), keys, X)
     expected = literal(X, y, counts * weights, keys, X, options)
     assert_allclose(found.values, expected, rtol=1e-9, atol=1e-9)
 
@@ -89,9 +91,9 @@ def test_own_rows_give_the_learners_of_the_ranked_table(rng, options, monkeypatc
     keys = learner_keys(5, 0, len(counts))
     kernel = staged(X, y, **options)
     rows = np.array([1, 7, 20, 39])
-    ranked = kernel.grow_drawn(UnitDraw(counts), keys, X[:9], oob_rows=rows, keep=True)
+    ranked = kernel.grow(UnitDraw(counts), keys, X[:9], oob_rows=rows, keep=True)
     monkeypatch.setattr(type(kernel), "_ranks_own_rows", lambda self, drawn: True)
-    own = kernel.grow_drawn(UnitDraw(counts), keys, X[:9], oob_rows=rows, keep=True)
+    own = kernel.grow(UnitDraw(counts), keys, X[:9], oob_rows=rows, keep=True)
     assert_array_equal(own.values, ranked.values)
     assert_array_equal(own.oob.total, ranked.oob.total)
     for one, other in zip(own.learners, ranked.learners, strict=True):
@@ -108,7 +110,7 @@ def test_halves_hold_whole_clusters(rng, few, monkeypatch):
     kernel = staged(X, y, boost=1)
     monkeypatch.setattr(type(kernel), "_ranks_own_rows", lambda self, drawn: few)
     drawn = UnitDraw(counts, codes, UnitRows.of(codes, 10))
-    found = kernel.grow_drawn(drawn, keys, X, oob_rows=None, keep=False)
+    found = kernel.grow(drawn, keys, X, oob_rows=None, keep=False)
     options = {"boost": 1}
     expected = literal(X, y, counts[:, codes], keys, X, options, units=codes)
     assert_allclose(found.values, expected, rtol=1e-9, atol=1e-9)
@@ -121,7 +123,7 @@ def test_a_trend_takes_missing_values_as_the_mean(rng):
     X[rng.uniform(size=X.shape) < 0.2] = np.nan
     keys = learner_keys(7, 0, len(counts))
     options = {"trend": "linear"}
-    found = staged(X, y, **options).grow(counts, keys, X)
+    found = staged(X, y, **options).grow(UnitDraw(counts), keys, X)
     expected = literal(X, y, counts, keys, X, options)
     assert_allclose(found.values, expected, rtol=1e-9, atol=1e-9)
 
@@ -142,7 +144,7 @@ def test_ridge_of_few_and_of_many_columns(rng, p, noise):
     y = X @ rng.normal(size=p) + noise * rng.normal(size=50)
     counts = rng.multinomial(50, np.full(50, 0.02), size=8).astype(np.float64)
     kernel = staged(X, y, trend="linear")
-    found = kernel.grow(counts, learner_keys(8, 0, 8), X, keep=True)
+    found = kernel.grow(UnitDraw(counts), learner_keys(8, 0, 8), X, keep=True)
     for row, learner in zip(counts, found.learners, strict=True):
         kept = np.flatnonzero(row)
         expected = slow_stages.ridge(X[kept], y[kept], row[kept])(X)
@@ -155,7 +157,7 @@ def test_tiny_subsamples(rng, options, k):
     X, y, _ = draw(rng)
     counts = rng.multinomial(k, np.full(40, 1 / 40), size=8).astype(np.float64)
     keys = learner_keys(9, 0, 8)
-    found = staged(X, y, **options).grow(counts, keys, X)
+    found = staged(X, y, **options).grow(UnitDraw(counts), keys, X)
     expected = literal(X, y, counts, keys, X, options)
     assert_allclose(found.values, expected, rtol=1e-9, atol=1e-9)
 
@@ -311,7 +313,9 @@ def test_kernels_and_learners_travel(rng, options):
     keys = learner_keys(3, 0, len(counts))
     kernel = staged(X, y, **options)
     sent = pickle.loads(pickle.dumps(kernel))
-    here, there = (one.grow(counts, keys, X, keep=True) for one in (kernel, sent))
+    here, there = (
+        one.grow(UnitDraw(counts), keys, X, keep=True) for one in (kernel, sent)
+    )
     assert_array_equal(here.values, there.values)
     moved = spill_to_disk(here.learners)
     for one, other in zip(moved, there.learners, strict=True):

@@ -52,7 +52,7 @@ def both_ways(kernel, drawn, monkeypatch, **how):
         monkeypatch.setattr(tree, "OWN_ROWS_FROM", 0)
         monkeypatch.setattr(tree, "OWN_ROWS_BELOW", share)
         assert kernel._ranks_own_rows(drawn) == (share > 0)
-        grown.append(kernel.grow_drawn(drawn, keys, **how))
+        grown.append(kernel.grow(drawn, keys, **how))
     return grown
 
 
@@ -150,7 +150,7 @@ def test_own_rows_on_disk_and_in_steps(monkeypatch, tmp_path):
         )
         assert np.shares_memory(kernel.X, table)  # no copy is made
         drawn = UnitDraw(design.counts(0, 4))
-        found.append(kernel.grow_drawn(drawn, learner_keys(1, 0, 4), X[:5], keep=True))
+        found.append(kernel.grow(drawn, learner_keys(1, 0, 4), X[:5], keep=True))
         assert "_table" not in vars(kernel)  # nor is it ranked
     assert_same(found[0], found[1])
     assert_same(found[0], found[2])
@@ -168,7 +168,7 @@ def test_a_table_on_disk_is_never_ranked(tmp_path):
             "forest", table, y, n_classes=None, weights=None, options={}
         )
         keys = learner_keys(1, 0, 4)
-        found.append(kernel.grow_drawn(UnitDraw(counts), keys, X[:5], keep=True))
+        found.append(kernel.grow(UnitDraw(counts), keys, X[:5], keep=True))
     assert_same(*found)
     assert "_table" not in vars(kernel)
 
@@ -198,7 +198,7 @@ def test_subsamples_without_weight_are_refused(monkeypatch):
     counts = sparse.csr_array(([3.0], [0], [0, 1]), shape=(1, N))
     monkeypatch.setattr(tree, "OWN_ROWS_FROM", 0)
     with pytest.raises(ValueError, match="no row of positive weight"):
-        kernel.grow_drawn(UnitDraw(counts), learner_keys(1, 0, 1), X[:1])
+        kernel.grow(UnitDraw(counts), learner_keys(1, 0, 1), X[:1])
 
 
 @pytest.mark.parametrize("groups", [False, True])

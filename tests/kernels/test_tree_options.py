@@ -23,7 +23,7 @@ def kernel_of(X, y, *, n_classes=None, weights=None, **options):
 
 def grow(kernel, counts, at, **options):
     counts = np.atleast_2d(counts)
-    return kernel.grow(counts, learner_keys(1, 0, len(counts)), at, **options)
+    return kernel.grow(UnitDraw(counts), learner_keys(1, 0, len(counts)), at, **options)
 
 
 def drawn_sample(seed, n_classes=None):
@@ -272,10 +272,10 @@ def test_balanced_trees_do_not_depend_on_how_counts_are_held(rng, monkeypatch):
     kernel = kernel_of(X, y, n_classes=2, min_samples_leaf=3)
     object.__setattr__(kernel, "balanced", True)
     keys = learner_keys(1, 0, 9)
-    plain = kernel.grow(counts, keys, X)
+    plain = kernel.grow(UnitDraw(counts), keys, X)
     monkeypatch.setattr(TreeKernel, "_ranks_own_rows", lambda kernel, drawn: True)
     drawn = UnitDraw(sparse.csr_array(counts), None, None)
-    assert_array_equal(kernel.grow_drawn(drawn, keys, X).values, plain.values)
+    assert_array_equal(kernel.grow(drawn, keys, X).values, plain.values)
 
 
 def test_leaves_are_where_predictions_come_from(rng):

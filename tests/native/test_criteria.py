@@ -12,6 +12,7 @@ from vstatkit.native._engine import LEVELS_FLAG
 
 import vstatkit as vs
 from tests.oracles.slow_tree import THRESHOLD, SlowTree, mix, unit_number
+from vstatkit.kernels.base import UnitDraw
 from vstatkit.kernels.tree import StoredTreeKernel, tree_kernel
 from vstatkit.sampling.streams import learner_keys
 
@@ -35,7 +36,7 @@ def grow(X, y, counts, *, n_classes=None, levels=None, at=None, seed=1, **option
     keys = learner_keys(seed, 0, len(counts))
     points = np.asarray(X if at is None else at, dtype=float)
     rows = np.arange(len(kernel.y)) if oob else None
-    return kernel, kernel.grow(counts, keys, points, oob_rows=rows, keep=keep)
+    return kernel, kernel.grow(UnitDraw(counts), keys, points, oob_rows=rows, keep=keep)
 
 
 def sets_of(nodes):

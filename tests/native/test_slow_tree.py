@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tests.oracles.slow_tree import SlowTree, threshold
+from vstatkit.kernels.base import UnitDraw
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.streams import learner_keys
 
@@ -18,7 +19,7 @@ def both(X, y, weights, n_classes, seed, **options):
         "tree", X, y, n_classes=n_classes, weights=None, options=options
     )
     keys = learner_keys(seed, 0, 1)
-    (fast,) = kernel.grow(weights[None], keys, X[:0], keep=True).learners
+    (fast,) = kernel.grow(UnitDraw(weights[None]), keys, X[:0], keep=True).learners
     exact = [Fraction(one) if n_classes is None else int(one) for one in y]
     options.setdefault("max_features", X.shape[1])
     slow = SlowTree(

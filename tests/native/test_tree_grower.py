@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import vstatkit as vs
 from tests.oracles.ensembles import SAME_ALGEBRA
 from tests.oracles.slow_tree import mix
+from vstatkit.kernels.base import UnitDraw
 from vstatkit.kernels.tree import (
     MOST_ROWS,
     NODE_BYTES,
@@ -41,7 +42,7 @@ def grow(X, y, counts, *, at=None, n_classes=None, oob=False, keep=True, **optio
     keys = learner_keys(options.get("seed", 1), 0, len(counts))
     points = np.asarray(X if at is None else at, dtype=float)
     rows = np.arange(len(kernel.y)) if oob else None
-    return kernel, kernel.grow(counts, keys, points, oob_rows=rows, keep=keep)
+    return kernel, kernel.grow(UnitDraw(counts), keys, points, oob_rows=rows, keep=keep)
 
 
 @pytest.fixture
@@ -238,7 +239,7 @@ def test_batches_do_not_matter(sample):
     X, y, counts = sample
     kernel, whole = grow(X, y, counts, name="forest")
     keys = learner_keys(1, 0, 20)
-    parts = [kernel.grow(counts[[b]], keys[[b]], X) for b in range(20)]
+    parts = [kernel.grow(UnitDraw(counts[[b]]), keys[[b]], X) for b in range(20)]
     assert_array_equal(whole.values, np.concatenate([part.values for part in parts]))
 
 
@@ -246,7 +247,9 @@ def test_trees_of_a_forest_differ_and_repeat(sample):
     X, y, counts = sample
     kernel, _ = grow(X, y, counts, name="forest")
     same = np.repeat(counts[:1], 5, axis=0)
-    first, again = (kernel.grow(same, learner_keys(1, 0, 5), X) for _ in range(2))
+    first, again = (
+        kernel.grow(UnitDraw(same), learner_keys(1, 0, 5), X) for _ in range(2)
+    )
     assert_array_equal(first.values, again.values)
     assert len(np.unique(first.values[:, 0])) > 1
 
@@ -453,6 +456,7 @@ def test_a_chain_of_splits_is_as_deep_as_its_rows(rng):
 DEEP = """
 import sys, threading
 import numpy as np
+from vstatkit.kernels.base import UnitDraw
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.streams import learner_keys
 
@@ -462,11 +466,11 @@ kernel = tree_kernel("tree", X, y, n_classes={n_classes}, weights=None, options=
 
 
 def work():
-    keys = learner_keys(1, 0, 1)
+    keys, all_rows = learner_keys(1, 0, 1), UnitDraw(np.ones((1, n)))
     for keep in (True, False):
-        grown = kernel.grow(np.ones((1, n)), keys, X[-3:], keep=keep)
+        grown = kernel.grow(all_rows, keys, X[-3:], keep=keep)
         print(np.allclose(grown.values[0], y[-3:]))
-    print(len(kernel.grow(np.ones((1, n)), keys, X[:0], keep=True).learners[0].nodes))
+    print(len(kernel.grow(all_rows, keys, X[:0], keep=True).learners[0].nodes))
 
 
 threading.stack_size(256 * 1024)  # the same crash with fewer rows
@@ -529,7 +533,10 @@ def test_sizes_beyond_the_engines_numbers_are_refused_by_name():
         StoredTreeKernel.predict(kernel, ours.learners[0], far)
     with pytest.raises(ValueError, match="query points and rows to predict must"):
         kernel.grow(
-            np.ones((1, 2)), learner_keys(1, 0, 1), far[1:], oob_rows=np.arange(2)
+            UnitDraw(np.ones((1, 2))),
+            learner_keys(1, 0, 1),
+            far[1:],
+            oob_rows=np.arange(2),
         )
     with pytest.raises(ValueError, match="number of units must be at most"):
         _engine.count_sparse(np.zeros((1, 1), dtype=np.int64), 2**31)

@@ -11,6 +11,7 @@ from vstatkit.native._engine import LEVELS_FLAG
 
 import vstatkit as vs
 from vstatkit.ensemble import query
+from vstatkit.kernels.base import UnitDraw
 from vstatkit.kernels.tree import Tree, tree_kernel
 from vstatkit.sampling.streams import learner_keys
 from vstatkit.storage.archive import read_archive, write_archive
@@ -264,7 +265,9 @@ def factor_results(data):
     kernel = tree_kernel(
         "tree", X, y, n_classes=None, weights=None, options={}, levels=[7, 0]
     )
-    grown = kernel.grow(np.ones((12, 60)), learner_keys(1, 0, 12), X[:0], keep=True)
+    grown = kernel.grow(
+        UnitDraw(np.ones((12, 60))), learner_keys(1, 0, 12), X[:0], keep=True
+    )
     predictor = dataclasses.replace(
         saved.predictor, kernel=kernel, learners=grown.learners
     )

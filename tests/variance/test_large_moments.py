@@ -10,6 +10,7 @@ import vstatkit as vs
 from vstatkit.ensemble import prediction
 from vstatkit.inference import estimates as estimating
 from vstatkit.inference.normality import influence_normality, moment_tests
+from vstatkit.kernels.base import UnitDraw
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.registry import make_design
 from vstatkit.sampling.streams import learner_keys
@@ -215,7 +216,7 @@ def test_many_points_are_predicted_as_few(n_classes, size):
     )
     kernel = tree_kernel("forest", X, y, n_classes=n_classes, weights=None, options={})
     (tree,) = kernel.grow(
-        np.ones((1, 150)), learner_keys(1, 0, 1), X[:0], keep=True
+        UnitDraw(np.ones((1, 150))), learner_keys(1, 0, 1), X[:0], keep=True
     ).learners
     points = rng.normal(size=(size, 3))
     points[5] = [np.inf, -np.inf, 0.0]

@@ -168,7 +168,7 @@ def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evalu
         rows = task.oob_rows(len(kernel.X))
         rows = np.arange(len(kernel.X)) if rows is None else rows
     at = np.empty((0, 0)) if task.at is None else task.at
-    grow = functools.partial(kernel.grow_drawn, at=at, oob_rows=rows, keep=task.keep)
+    grow = functools.partial(kernel.grow, at=at, oob_rows=rows, keep=task.keep)
     drawn = UnitDraw(design.counts(start, stop), task.unit_of_row, task.index)
     keys = learner_keys(design.seed, start, stop)
     weights = design.weights(start, stop)

@@ -291,7 +291,7 @@ class BatchKernel(PredictiveModel, Protocol):
     def X(self) -> Floats:  # noqa: N802
         """Design matrix."""
 
-    def grow_drawn(
+    def grow(
         self,
         drawn: UnitDraw,
         keys: NDArray[np.uint64],

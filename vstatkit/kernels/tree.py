@@ -277,35 +277,6 @@ class TreeKernel(StoredTreeKernel):
 
     def grow(
         self,
-        counts: Floats,
-        keys: NDArray[np.uint64],
-        at: Floats,
-        *,
-        oob_rows: Ints | None = None,
-        keep: bool = False,
-        unit_of_row: Ints | None = None,
-    ) -> Evaluation:
-        """Grow a tree on each of L subsamples and evaluate it at the query points.
-
-        `counts` has the times each observation occurs in each subsample, shape (L, n).
-        Trees predict those of the observations in `oob_rows`, which ascend, that their
-        subsample leaves out. Without `keep`, and without `oob_rows`, only the nodes on
-        the paths of the query points are grown.
-        """
-        weights = np.ascontiguousarray(counts, dtype=np.float64)
-        if self.weights is not None:
-            weights = weights * self.weights
-        if self.balanced:
-            weights = weights * balance(counts, self.y)[:, self.y.astype(np.int64)]
-        table = self.table
-        ranks = (table.values, table.order, table.rank, table.n_known)
-        tables = ("grow_on_counts", *ranks, weights)
-        return self._grow(
-            tables, keys, at, oob_rows, keep=keep, unit_of_row=unit_of_row
-        )
-
-    def grow_drawn(
-        self,
         drawn: UnitDraw,
         keys: NDArray[np.uint64],
         at: Floats,
@@ -313,67 +284,23 @@ class TreeKernel(StoredTreeKernel):
         oob_rows: Ints | None = None,
         keep: bool = False,
     ) -> Evaluation:
-        """Grow the same trees as `grow`, by the cheaper of two methods.
+        """Grow a tree on each of L subsamples and evaluate it at the query points.
 
-        Trees on small subsamples of large tables are grown from their own rows, without
-        the ranks of the whole table. They predict `oob_rows` unless it is None.
-        """
-        if not self._ranks_own_rows(drawn):
-            return self.grow(
-                *(drawn.row_counts, keys, at),
-                oob_rows=oob_rows,
-                keep=keep,
-                unit_of_row=drawn.unit_of_row,
-            )
-        counts = sparse.csr_array(drawn.counts)
-        times = np.asarray(counts.data, dtype=np.float64)
-        if self.balanced:
-            learner = np.repeat(np.arange(len(keys)), np.diff(counts.indptr))
-            codes = self.y[counts.indices].astype(np.int64)
-            times = times * balance(counts, self.y)[learner, codes]
-        tables = (
-            "grow_on_rows",
-            self.X,
-            np.asarray(counts.indptr, dtype=np.int64),
-            np.asarray(counts.indices, dtype=np.int32),
-            times,
-            None if drawn.index is None else (drawn.index.bounds, drawn.index.rows),
-            self.weights,
-        )
-        units = drawn.unit_of_row
-        return self._grow(tables, keys, at, oob_rows, keep=keep, unit_of_row=units)
-
-    def _ranks_own_rows(self, drawn: UnitDraw) -> bool:
-        """Return whether every subsample ranks its own rows."""
-        counts, n_rows = drawn.counts, len(self.y)
-        if isinstance(self.X, np.memmap):  # the table may not fit into memory
-            return True
-        if not sparse.issparse(counts):
-            return False
-        share = counts.nnz / (counts.shape[0] * counts.shape[1])
-        few = n_rows >= OWN_ROWS_FROM and share < OWN_ROWS_BELOW
-        return few or n_rows >= NEVER_RANKED_FROM
-
-    def _grow(
-        self,
-        tables: tuple[Any, ...],
-        keys: NDArray[np.uint64],
-        at: Floats,
-        rows: Ints | None,
-        *,
-        keep: bool,
-        unit_of_row: Ints | None,
-    ) -> Evaluation:
-        """Call a method of the grower with tables, and collect trees and predictions.
-
-        Predictions are in the unit of the response; those of `rows` are out of bag.
+        Trees predict those of the observations in `oob_rows`, which ascend, that their
+        subsample leaves out. Without `keep`, and without `oob_rows`, only the nodes on
+        the paths of the query points are grown. Predictions are in the unit of the
+        response. Trees on small subsamples of large tables are grown from their own
+        rows, without the ranks of the whole table; the trees are the same.
         """
         L, points, oob = len(keys), at, None
-        if rows is not None:
-            refuse_beyond("query points and rows to predict", len(at) + len(rows))
-            total, times = np.zeros((len(rows), self.n_outputs)), np.zeros(len(rows))
-            oob = (np.ascontiguousarray(rows, dtype=np.int32), total, times)
-            points = np.concatenate([at, self.X[rows]])
+        if oob_rows is not None:
+            refuse_beyond("query points and rows to predict", len(at) + len(oob_rows))
+            total, times = (
+                np.zeros((len(oob_rows), self.n_outputs)),
+                np.zeros(len(oob_rows)),
+            )
+            oob = (np.ascontiguousarray(oob_rows, dtype=np.int32), total, times)
+            points = np.concatenate([at, self.X[oob_rows]])
         values = np.empty((L, len(at) * self.n_outputs))
         gains = np.zeros((L, self.n_features))
         lines = np.zeros((L, self.n_line))
@@ -390,18 +317,61 @@ class TreeKernel(StoredTreeKernel):
             current_stop(),
             None if self.levels is None else np.array(self.levels, dtype=np.int32),
         )
-        method, *arrays = tables
-        grower = self._make_grower(arguments, lines, unit_of_row)
-        kept = getattr(grower, method)(*arrays)
+        grower = self._make_grower(arguments, lines, drawn.unit_of_row)
+        if self._ranks_own_rows(drawn):
+            kept = grower.grow_on_rows(*self._own_rows(drawn))
+        else:
+            kept = grower.grow_on_counts(*self._ranked_rows(drawn))
         trees = [] if kept is None else self._learners(kept, gains, lines)
         if not self.n_classes:
             values = self.centre + self.scale * values
-        if rows is None:
+        if oob_rows is None:
             return Evaluation(values, trees, None)
         if not self.n_classes:
             total = self.scale * total + self.centre * times[:, None]
-        subset = None if len(rows) == len(self.y) else np.asarray(rows, np.int64)
+        subset = (
+            None if len(oob_rows) == len(self.y) else np.asarray(oob_rows, np.int64)
+        )
         return Evaluation(values, trees, OutOfBag(total, times, subset))
+
+    def _ranks_own_rows(self, drawn: UnitDraw) -> bool:
+        """Return whether every subsample ranks its own rows."""
+        counts, n_rows = drawn.counts, len(self.y)
+        if isinstance(self.X, np.memmap):  # the table may not fit into memory
+            return True
+        if not sparse.issparse(counts):
+            return False
+        share = counts.nnz / (counts.shape[0] * counts.shape[1])
+        few = n_rows >= OWN_ROWS_FROM and share < OWN_ROWS_BELOW
+        return few or n_rows >= NEVER_RANKED_FROM
+
+    def _own_rows(self, drawn: UnitDraw) -> tuple[Any, ...]:
+        """Prepare growth from the rows of the subsamples."""
+        counts = sparse.csr_array(drawn.counts)
+        times = np.asarray(counts.data, dtype=np.float64)
+        if self.balanced:
+            learner = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+            codes = self.y[counts.indices].astype(np.int64)
+            times = times * balance(counts, self.y)[learner, codes]
+        return (
+            self.X,
+            np.asarray(counts.indptr, dtype=np.int64),
+            np.asarray(counts.indices, dtype=np.int32),
+            times,
+            None if drawn.index is None else (drawn.index.bounds, drawn.index.rows),
+            self.weights,
+        )
+
+    def _ranked_rows(self, drawn: UnitDraw) -> tuple[Any, ...]:
+        """Prepare growth from the ranks of all rows, weighted."""
+        counts = drawn.row_counts
+        weights = np.ascontiguousarray(counts, dtype=np.float64)
+        if self.weights is not None:
+            weights = weights * self.weights
+        if self.balanced:
+            weights = weights * balance(counts, self.y)[:, self.y.astype(np.int64)]
+        table = self.table
+        return (table.values, table.order, table.rank, table.n_known, weights)
 
     def _make_grower(
         self, arguments: tuple[Any, ...], lines: Floats, unit_of_row: Ints | None
