@@ -12,7 +12,6 @@ import vstatkit as vs
 from vstatkit.ensemble.marginal_averages import (
     Intervals,
     _nearest_cells,
-    quantile_edges,
     quantile_grid,
 )
 from vstatkit.inference.estimates import estimate
@@ -305,7 +304,8 @@ def test_intervals_hold_their_upper_edges():
     assert cut.edges.tolist() == [0.0, 1.0, 3.0]
     assert cut.codes.tolist() == [0, 0, 0, 1, 1]
     assert cut.masses.tolist() == [3, 2]
-    assert quantile_edges(np.array([1.0, 1.0, 1.0, 5.0]), 3).tolist() == [1.0, 5.0]
+    tied = Intervals.of("x", np.array([1.0, 1.0, 1.0, 5.0]), 3)
+    assert tied.edges.tolist() == [1.0, 5.0]
     assert quantile_grid(np.array([np.nan, 0.0, 1.0]), 2).tolist() == [0.05, 0.95]
 
 

@@ -2,7 +2,7 @@
 
 import functools
 import operator
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -61,6 +61,10 @@ class Task:
         if self.unit_of_row is None:
             return None
         return UnitRows.of(self.unit_of_row, self.design.n)
+
+    def draw(self, start: int, stop: int) -> UnitDraw:
+        """Draw the units of some learners."""
+        return UnitDraw(self.design.counts(start, stop), self.unit_of_row, self.index)
 
     def keeps(self, start: int) -> bool:
         """Whether learners from number `start` on may be kept."""
@@ -169,7 +173,7 @@ def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evalu
         rows = np.arange(len(kernel.X)) if rows is None else rows
     at = np.empty((0, 0)) if task.at is None else task.at
     grow = functools.partial(kernel.grow, at=at, oob_rows=rows, keep=task.keep)
-    drawn = UnitDraw(design.counts(start, stop), task.unit_of_row, task.index)
+    drawn = task.draw(start, stop)
     keys = learner_keys(design.seed, start, stop)
     weights = design.weights(start, stop)
     if weights is None:
@@ -177,7 +181,9 @@ def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evalu
     parts = []
     for j, weight in enumerate(weights):
         part = grow(replace(drawn, counts=drawn.counts[[j]]), keys[[j]])
-        oob = None if part.oob is None else part.oob.times_weight(weight)
+        oob = part.oob
+        if oob is not None:
+            oob = replace(oob, total=weight * oob.total, times=weight * oob.times)
         parts.append(replace(part, oob=oob))
     return functools.reduce(operator.add, parts)
 
@@ -189,7 +195,7 @@ def _evaluate_arrays(
         values = kernel.values(task.design.members(start, stop))
     else:
         # Clusters differ in size, and so do subsamples of them.
-        drawn = _row_draws(task, start, stop)
+        drawn = map(task.draw(start, stop).rows, range(stop - start))
         rows = (np.repeat(draw.rows, draw.times)[None] for draw in drawn)
         values = np.concatenate([*map(kernel.values, rows)])
     for b, value in enumerate(values, start):
@@ -213,8 +219,10 @@ def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
     kernel = task.kernel
     values, learners, oob = [], [], _empty_oob(task)
     weights = task.design.weights(start, stop)
-    for b, drawn in enumerate(_row_draws(task, start, stop), start):
+    units = task.draw(start, stop)
+    for b in range(start, stop):
         go_on()
+        drawn = units.rows(b - start)
         learner, value = _evaluate_learner(task, kernel, b, drawn)
         values.append(value)
         if task.keep:
@@ -244,11 +252,6 @@ def _empty_oob(task: Task) -> OutOfBag | None:
     rows = task.oob_rows(len(kernel.X))
     size = len(kernel.X) if rows is None else rows.size
     return OutOfBag(np.zeros((size, kernel.n_outputs)), np.zeros(size), rows)
-
-
-def _row_draws(task: Task, start: int, stop: int) -> Iterator[RowDraw]:
-    drawn = UnitDraw(task.design.counts(start, stop), task.unit_of_row, task.index)
-    return map(drawn.rows, range(stop - start))
 
 
 def _evaluate_learner(

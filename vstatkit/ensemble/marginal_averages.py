@@ -421,11 +421,6 @@ def quantile_grid(column: Floats, points: int) -> Floats:
     return np.unique(np.quantile(known, np.linspace(*ENDS, points)))
 
 
-def quantile_edges(column: Floats, intervals: int) -> Floats:
-    """Choose edges of intervals that hold about as many rows each."""
-    return np.unique(np.quantile(column, np.linspace(0, 1, intervals + 1)))
-
-
 def average_grid(
     averager: Averager, axes: Mapping[str, list[Any]]
 ) -> tuple[Floats, RowInfluence | None]:
@@ -499,7 +494,7 @@ class Intervals:
                 f"{name!r} has missing values; accumulated effects need a value in "
                 "every row. Give rows without missing values as `data`."
             )
-        edges = quantile_edges(column, intervals)
+        edges = np.unique(np.quantile(column, np.linspace(0, 1, intervals + 1)))
         if edges.size < 2:
             raise ValueError(f"{name!r} does not vary, so it has no effect to show.")
         codes = np.searchsorted(edges, column, side="left") - 1

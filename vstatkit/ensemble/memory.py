@@ -200,11 +200,6 @@ def _leaves(kernel: TreeKernel, drawn: float, distinct: float) -> float:
     return min(bounds)
 
 
-def prediction_bytes(rows: int, p: int, n_outputs: int) -> int:
-    """Bytes of coded query points, and of what is estimated there."""
-    return FLOAT * rows * (p + ESTIMATE_NUMBERS * n_outputs)
-
-
 def covariance_bytes(m: int) -> int:
     """Bytes that the covariances of m estimates need."""
     return COVARIANCE_TABLES * FLOAT * m**2

@@ -73,7 +73,11 @@ def score(
     codes = y.astype(np.int64)
     class_shares = predicted[np.arange(codes.size), codes]
     right = (predicted.argmax(axis=1) == codes).astype(np.float64)
-    table = _classes(right, class_shares, shares)
+    table = {}
+    if shares.any():
+        floor = np.finfo(np.float64).eps  # as scikit-learn's log_loss bounds it
+        log_loss = -_mean(np.log(np.maximum(class_shares, floor)), shares)
+        table = {"OOB accuracy": _mean(right, shares), "OOB log-loss": log_loss}
     return Scores(table, np.empty(0), count, rows, codes, class_shares)
 
 
@@ -99,16 +103,6 @@ def _regression(y: Floats, residuals: Floats, shares: Floats) -> dict[str, float
     root = np.ldexp(np.sqrt(errors), exponent)
     r_squared = {"OOB R-squared": float(1 - errors / spread)} if spread > 0 else {}
     return {**r_squared, "OOB RMSE": float(root)}
-
-
-def _classes(right: Floats, class_shares: Floats, shares: Floats) -> dict[str, float]:
-    if not shares.any():
-        return {}
-    floor = np.finfo(np.float64).eps  # as scikit-learn's log_loss bounds it
-    return {
-        "OOB accuracy": _mean(right, shares),
-        "OOB log-loss": -_mean(np.log(np.maximum(class_shares, floor)), shares),
-    }
 
 
 def _mean(values: Floats, shares: Floats) -> float:

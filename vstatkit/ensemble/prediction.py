@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -13,11 +13,11 @@ from scipy import sparse
 from vstatkit._typing import DataLike, Floats, Ints, Labels
 from vstatkit.ensemble.evaluation import TransientLearner, materialise
 from vstatkit.ensemble.memory import (
+    ESTIMATE_NUMBERS,
     FLOAT,
     POINTS,
     PREDICTIONS,
     check_memory,
-    prediction_bytes,
 )
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.input_checks import as_frame, suggest_name
@@ -36,6 +36,8 @@ from vstatkit.sampling.design import SubsampleDesign, to_dense
 from vstatkit.text import short_repr
 from vstatkit.workers import go_on, in_parallel
 from vstatkit.workers.progress import progress_bar
+
+Answer = TypeVar("Answer")
 
 # Learners that one task predicts with, for a small number of rows.
 LEARNERS_PER_TASK = 16
@@ -160,24 +162,12 @@ def mean_of_rows(task: PredictionTask, start: int, stop: int) -> Floats:
     return np.asarray(sum(sums) / len(learners) + origin)
 
 
-def weighted_mean_of_rows(
-    task: PredictionTask, weights: Floats | None, start: int, stop: int
-) -> Floats:
-    """Average all learners by their weights, for some rows."""
-    return weighted_mean(values_of_rows(task, start, stop), weights)
-
-
-def estimates_of_rows(
-    task: PredictionTask, estimation: Estimation, start: int, stop: int
-) -> Estimates:
-    """Estimate from the predictions of all learners for some rows."""
-    return estimation.of(values_of_rows(task, start, stop))
-
-
-def values_of_rows(task: PredictionTask, start: int, stop: int) -> Floats:
-    """Predict some rows with all learners."""
+def map_rows(
+    task: PredictionTask, function: Callable[[Floats], Answer], start: int, stop: int
+) -> Answer:
+    """Apply a function to the predictions of all learners for some rows."""
     piece = task.rows(start, stop)
-    return np.stack([piece.predict(learner) for learner in task.kept.learners])
+    return function(np.stack([piece.predict(each) for each in task.kept.learners]))
 
 
 def split_rows(n_rows: int, size: int = ROWS_PER_TASK) -> Iterator[tuple[int, int]]:
@@ -194,8 +184,6 @@ def even_size(n_rows: int, most: int) -> int:
     pieces = max(TASKS, -(-n_rows // most))
     return -(-n_rows // (-(-pieces // 4) * 4))
 
-
-Answer = TypeVar("Answer")
 
 # Numbers held at a time: (B + n) x query points of a chunk x outputs.
 CHUNK_ENTRIES = 8_000_000
@@ -247,8 +235,8 @@ class Predictor:
             labels = data.index if isinstance(data, pd.DataFrame) else None
             return X, pd.RangeIndex(len(X)) if labels is None else labels
         frame = as_frame(self.named(data))
-        p, n_outputs = self.kernel.n_features, self.kernel.n_outputs
-        check_memory({POINTS: prediction_bytes(len(frame), p, n_outputs)})
+        numbers = self.kernel.n_features + ESTIMATE_NUMBERS * self.kernel.n_outputs
+        check_memory({POINTS: FLOAT * len(frame) * numbers})
         return self.coding.matrix(frame), frame.index
 
     def named(self, data: Any) -> Any:
@@ -307,8 +295,8 @@ class Predictor:
             for start, stop in split_rows(min(step, len(X) - first))
         )
         weights = design.weights(0, len(self.learners))
-        parts = self._calls(weighted_mean_of_rows, pieces, X, weights)
-        return np.concatenate([*parts])
+        average = partial(weighted_mean, weights=weights)
+        return np.concatenate([*self._calls(map_rows, pieces, X, average)])
 
     def estimates(self, X: Floats, estimation: Estimation) -> Estimates:
         """Predict with standard errors, in parts of bounded memory.
@@ -325,7 +313,7 @@ class Predictor:
         most = max(VALUES_PER_TASK // (B * c), ROWS_PER_TASK)
         pieces = split_rows(len(X), even_size(len(X), min(most, MANY_ROWS)))
         lasting = (estimation,)
-        parts = self._calls(estimates_of_rows, pieces, X, estimation, lasting=lasting)
+        parts = self._calls(map_rows, pieces, X, estimation.of, lasting=lasting)
         return join_estimates([*parts])
 
     def sums(

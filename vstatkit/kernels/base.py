@@ -134,10 +134,6 @@ class OutOfBag:
     def __add__(self, other: "OutOfBag") -> "OutOfBag":
         return OutOfBag(self.total + other.total, self.times + other.times, self.rows)
 
-    def times_weight(self, weight: float) -> "OutOfBag":
-        """Count every learner `weight` times."""
-        return OutOfBag(weight * self.total, weight * self.times, self.rows)
-
     def of(self, observed: Floats) -> Floats:
         """Select observed values, shape (n,), at the rows of the sums."""
         return observed if self.rows is None else observed[self.rows]

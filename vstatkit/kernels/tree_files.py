@@ -31,10 +31,9 @@ ARRAYS = {
 }
 
 
-def check_trees(
-    arrays: Mapping[str, NDArray[Any]], B: int, kernel: StoredTreeKernel
-) -> None:
-    """Check B stacked trees, as `Tree.stack` gives them, of a kernel checked before."""
+def _take_trees(stored: Arrays, B: int, kernel: StoredTreeKernel) -> list[Tree]:
+    """Take B stacked trees, as `Tree.stack` gives them, and check them."""
+    arrays = {name: stored.pop(name) for name in ARRAYS if name in stored}
     for name, (kind, ndim) in ARRAYS.items():
         fits = name in arrays and arrays[name].dtype == kind
         check(
@@ -54,6 +53,7 @@ def check_trees(
     _check_splits(nodes[inner], p, kernel.levels)
     _check_children(nodes, inner, sizes)
     _check_leaves(nodes[~inner], np.repeat(rows, sizes)[~inner], kernel.n_classes)
+    return Tree.unstack(arrays)
 
 
 def _check_sizes(sizes: Ints, B: int, total: int, *, least: int) -> None:
@@ -127,12 +127,6 @@ def _unpack_kernel(
         check(good, "a column has a number of levels that cannot be.")
         levels = tuple(levels)
     return kind(p, n_classes, centre, scale, levels=levels)
-
-
-def _take_trees(arrays: Arrays, B: int, kernel: StoredTreeKernel) -> list[Tree]:
-    stacked = {name: arrays.pop(name) for name in ARRAYS if name in arrays}
-    check_trees(stacked, B, kernel)
-    return Tree.unstack(stacked)
 
 
 def _unpack_trees(

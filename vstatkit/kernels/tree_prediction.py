@@ -79,10 +79,6 @@ class Grid:
         """Points of the grid."""
         return int(np.prod(self.sizes))
 
-    def mean(self, values: Floats) -> Floats:
-        """Average over the rows, the first axis of an array."""
-        return np.asarray(np.average(values, axis=0, weights=self.weights))
-
 
 def compute_dependence(
     kernel: StoredTreeKernel, learners: Sequence[Any], grid: Grid
@@ -144,7 +140,8 @@ def _average_trend(learner: Any, grid: Grid) -> Floats:
     if not line.size:
         return trend.ravel()
     intercept, (centres, slopes) = line[0], line[1:].reshape(2, -1)
-    steps = grid.mean(_zero_missing(slopes * (grid.rows - centres)))
+    steps = _zero_missing(slopes * (grid.rows - centres))
+    steps = np.average(steps, axis=0, weights=grid.weights)
     for j, axis in enumerate(grid.axes[::-1]):
         columns = list(axis.columns)
         steps[columns] = 0.0
