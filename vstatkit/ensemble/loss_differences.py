@@ -1,5 +1,6 @@
 """Out-of-bag losses with a predictor and with copies of it, and their difference."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,7 +46,7 @@ class LossDifferences:
 
 def compare_losses(
     full: OutOfBagPredictor,
-    reduced: OutOfBagPredictor,
+    copies: Sequence[Floats],
     y: Floats,
     rows: Ints,
     n_classes: int | None,
@@ -55,10 +56,10 @@ def compare_losses(
     r"""Compare out-of-bag losses of a fit with those with copies of a predictor.
 
     The response `y` has class codes if there are classes. The fit, `full`, predicts
-    from one table; `reduced` has the same learners, or learners of the same subsamples,
-    with copies. The orthogonal form is computed if there are `expected` values:
-    predictions of the response from the other predictors, shape (n, c), by fits that
-    have not seen the row.
+    from one table, and from `copies` of it, with copies of the predictor. The
+    orthogonal form is computed if there are `expected` values: predictions of the
+    response from the other predictors, shape (n, c), by fits that have not seen the
+    row.
 
     Notes
     -----
@@ -94,14 +95,15 @@ def compare_losses(
     assumption-lean variable significance testing, Annals of Statistics 52.
     doi:10.1214/24-AOS2447
     """
-    n_outputs = reduced.task.kernel.n_outputs  # type: ignore[union-attr]
-    L, tables = len(full.learners), 1 + len(reduced.tables)
-    step = max(1, CHUNK_VALUES // (L * tables * n_outputs))
+    n_outputs = full.task.kernel.n_outputs  # type: ignore[union-attr]
+    predictor = replace(full, tables=(*full.tables, *copies))
+    L = len(full.learners)
+    step = max(1, CHUNK_VALUES // (L * len(predictor.tables) * n_outputs))
     base, saved = np.empty(len(rows)), np.empty(len(rows))
     parts = np.empty((L, len(rows)))
     for first in range(0, len(rows), step):
         place = slice(first, first + step)
-        values, weights = _outside(full, reduced, rows[place])
+        values, weights = predictor.outside(rows[place])
         target = target_values(y[rows[place]], n_classes)[:, None]
         losses, part = _losses(values, weights, target)
         base[place] = losses[:, 0]
@@ -113,16 +115,6 @@ def compare_losses(
         saved[place] = (losses[:, 1:] - losses[:, :1]).mean(axis=1)
         parts[:, place] = (part[:, :, 1:] - part[:, :, :1]).mean(axis=2)
     return LossDifferences(base, saved, parts)
-
-
-def _outside(
-    full: OutOfBagPredictor, reduced: OutOfBagPredictor, rows: Ints
-) -> tuple[Floats, Floats]:
-    """Predict rows out of bag, first as they are, then with copies."""
-    if full.learners is reduced.learners:  # one call for each learner
-        return replace(full, tables=(*full.tables, *reduced.tables)).outside(rows)
-    predictions, weights = full.outside(rows)
-    return np.concatenate([predictions, reduced.outside(rows)[0]], axis=2), weights
 
 
 def _losses(values: Floats, weights: Floats, target: Floats) -> tuple[Floats, Floats]:
@@ -159,7 +151,6 @@ class MeanLossDifference:
 
     mean: float  # mean over rows
     error: float  # its standard error
-    own: float  # the standard error given the learners
     df: int  # units minus one
     skew: float = 0.0  # skewness of the mean under the null hypothesis
 
@@ -242,9 +233,8 @@ def average_differences(
     rows = np.bincount(place, saved - mean) / r
     factor = n_known / max(n_known - 1, 1) / (1 - freedom)
     row_variance = factor * float(rows @ rows)
-    own = float(np.sqrt(row_variance))
     if not through:
-        return MeanLossDifference(mean, own, own, n_known - 1)
+        return MeanLossDifference(mean, float(np.sqrt(row_variance)), n_known - 1)
     L = len(differences.parts)
     by_unit = _sum_by_unit(differences.parts[:, known], place) / r
     g = by_unit.sum(axis=0)
@@ -257,7 +247,7 @@ def average_differences(
     if skewness and variance > 0:
         skew = pairs.third_cumulant() / variance**1.5
     error, skew = float(np.sqrt(variance)), float(np.clip(skew, 0.0, MOST_SKEW))
-    return MeanLossDifference(mean, error, own, n_known - 1, skew)
+    return MeanLossDifference(mean, error, n_known - 1, skew)
 
 
 @dataclass(frozen=True)

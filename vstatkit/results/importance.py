@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -234,11 +234,10 @@ def _compare_losses(
     copier = Copier(question.frame, question.results.seed, task.unit_of_row, n_jobs)
     others = None if how == "permute" else copier.others(names)
     frames = copier.copies(names, how, copies, others)
-    tables = tuple(question.coding.matrix(frame) for frame in frames)
-    reduced = replace(full, tables=tables)
+    tables = [question.coding.matrix(frame) for frame in frames]
     kernel: Any = task.kernel
     if others is None:
-        return compare_losses(full, reduced, y, rows, kernel.n_classes), None
+        return compare_losses(full, tables, y, rows, kernel.n_classes), None
     # Predict the response, or each class, from the other predictors.
     key = zlib.crc32("\0".join(names).encode())
     rng = stream(question.results.seed, key, Purpose.QUESTION)
@@ -246,7 +245,7 @@ def _compare_losses(
     predictions = [predict_leave_one_out(column, others, rng) for column in targets.T]
     expected = np.column_stack([prediction.mean for prediction in predictions])
     leverage = np.max([prediction.leverage for prediction in predictions], axis=0)
-    saved = compare_losses(full, reduced, y, rows, kernel.n_classes, expected=expected)
+    saved = compare_losses(full, tables, y, rows, kernel.n_classes, expected=expected)
     return saved, leverage[rows]
 
 
