@@ -102,13 +102,9 @@ def test_trees_of_classes_are_within_a_factor_of_two(data, noise):
 
 
 def test_the_parts_add_up():
-    plan = MemoryPlan(
-        n=10, p=3, m=4, n_outputs=2, learner=50.0, entries=20, workers=2,
-        ranked=True, n_scored=9,
-    )  # fmt: skip
-    ranks, counts, sums = 10 * 3 * 24, 20 * 8 * 2, 9 * (2 + 1) * 8 * 3
-    assert sum(plan.fixed().values()) == ranks + counts + sums
-    assert sum(plan.needs(7).values()) == ranks + counts + sums + 7 * (2 * 4 * 8 + 50)
+    fixed = {memory.RANKS: 720, memory.COUNTS: 320, memory.SUMS: 648}
+    plan = MemoryPlan(fixed, values=64.0, learner=50.0)
+    assert sum(plan.needs(7).values()) == 720 + 320 + 648 + 7 * (64 + 50)
     for B in (1, 7, 100):
         limit = sum(plan.needs(B).values())
         assert plan.most(limit) == B
@@ -116,10 +112,8 @@ def test_the_parts_add_up():
 
 
 def test_trees_beyond_a_size_go_to_disk():
-    plan = MemoryPlan(
-        n=10, p=3, m=4, n_outputs=2, learner=2.0**20 + 9, entries=20, workers=2,
-        ranked=True, n_scored=9, spilled=2.0**20,
-    )  # fmt: skip
+    fixed = {memory.RANKS: 720, memory.COUNTS: 320, memory.SUMS: 648}
+    plan = MemoryPlan(fixed, values=64.0, learner=2.0**20 + 9, spilled=2.0**20)
     few, many = plan.needs(60), plan.needs(500)
     assert few[memory.LEARNERS] == 60 * (2**20 + 9)
     assert many[memory.LEARNERS] == memory.RESIDENT_BYTES + 500 * 9
@@ -132,10 +126,12 @@ def test_trees_beyond_a_size_go_to_disk():
 def test_plans_know_kernels_without_learners(data):
     res = vs.fit("y ~ x1 + x2", data, kernel="ols", B=20, rng=1)
     plan = plan_memory(res.recipe.task, 1)
-    assert (plan.m, plan.ranked, plan.n_scored) == (3, False, len(data))
+    n = len(data)
+    sums = {memory.RANKS: 0, memory.COUNTS: n * 8, memory.SUMS: n * (1 + 1) * 8 * 2}
+    assert (plan.values, plan.fixed) == (2 * 3 * 8, sums)
     two = vs.statistic(lambda d: {"a": d.y.mean(), "b": 1.0}, data, k=9, B=9, rng=1)
     plan = plan_memory(two.recipe.task, 1)
-    assert (plan.m, plan.p, plan.learner, plan.n_scored) == (2, 0, 0.0, 0)
+    assert (plan.values, plan.learner, plan.fixed[memory.SUMS]) == (2 * 2 * 8, 0.0, 0)
 
 
 def test_learners_of_a_mix_count(data):
@@ -158,7 +154,8 @@ def test_small_subsamples_of_many_rows_are_not_ranked(data):
     sizes = [(299_999, 10_000), (299_999, 9999), (300_000, 33_334), (300_000, 33_333)]
     for (n, k), ranked in zip(sizes, (True, False, True, False), strict=True):
         design = make_design("iid", n, k, replace=True, seed=1)
-        assert plan_memory(Task(kernel, design, None, None, False), 1).ranked is ranked
+        plan = plan_memory(Task(kernel, design, None, None, False), 1)
+        assert plan.fixed[memory.RANKS] == (24 * n if ranked else 0)
 
 
 # Limits

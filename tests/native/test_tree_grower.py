@@ -19,8 +19,8 @@ from vstatkit.kernels.base import UnitDraw
 from vstatkit.kernels.tree import (
     MOST_ROWS,
     NODE_BYTES,
-    RankedTable,
     StoredTreeKernel,
+    rank_columns,
     tree_kernel,
 )
 from vstatkit.kernels.tree_options import feature_count, grower_options
@@ -296,10 +296,10 @@ def test_one_row_one_column_one_value():
 
 
 def test_ranks_put_missing_values_last():
-    table = RankedTable.of(np.array([[2.0], [np.nan], [1.0]]))
-    assert_array_equal(table.order, [[2, 0, 1]])
-    assert_array_equal(table.rank, [[1, 2, 0]])
-    assert_array_equal(table.n_known, [2])
+    _, order, rank, n_known = rank_columns(np.array([[2.0], [np.nan], [1.0]]))
+    assert_array_equal(order, [[2, 0, 1]])
+    assert_array_equal(rank, [[1, 2, 0]])
+    assert_array_equal(n_known, [2])
 
 
 @pytest.mark.parametrize(
@@ -501,14 +501,13 @@ def test_a_set_flag_ends_growing_and_predicting():
         _engine.predict_tree_at(tree.nodes, tree.shares, 0, rows, out, child)
 
     def grow_again():
-        table, keys = kernel.table, learner_keys(1, 0, 1)
-        ranks = (table.values, table.order, table.rank, table.n_known)
+        keys = learner_keys(1, 0, 1)
         results = (np.empty((1, 0)), np.zeros((1, 1)), None)
         options = dict(kernel.options)
         grower = _engine.TreeGrower(
             *(kernel.y, keys, points, 0), *results, options, True, child
         )
-        grower.grow_on_counts(*ranks, np.ones((1, 2_000)))
+        grower.grow_on_counts(*kernel.table, np.ones((1, 2_000)))
 
     predict()
     grow_again()

@@ -181,14 +181,14 @@ def centre_values(
     other = functools.reduce(operator.add, parts).with_moves(n_query)
     mean, others = (weighted_mean(grown.values, None) for grown in (evaluation, other))
     shift = others - mean
-    moved = replace(evaluation, values=evaluation.values + shift, oob=other.oob)
+    shifted = replace(evaluation, values=evaluation.values + shift, oob=other.oob)
     # Predictions need all learners, of the ensemble and of the stack.
     budget = np.inf if task.keep_bytes is None else task.keep_bytes
     complete = learner_bytes(other.learners) <= budget and all(
         len(grown.learners) == len(grown.values) for grown in (evaluation, *parts)
     )
     learners = as_staged(other.learners, stack[0][0].n_features) if complete else []
-    return CentredEvaluation(moved, learners, Centre(stack, shift, evaluation.oob))
+    return CentredEvaluation(shifted, learners, Centre(stack, shift, evaluation.oob))
 
 
 def undo_centring(evaluation: Evaluation, centre: Centre | None) -> Evaluation:
@@ -474,7 +474,9 @@ def smooth_bias(
         levels=kernel.levels,
     )
     seed = int(learner_keys(design.seed, 0, 1, Purpose.OUT_OF_BAG)[0])
-    drawn = IidDesign(n, min(design.k, n), design.replace, seed)
-    smoothing = Task(smoother, drawn, at, unit_of_row, keep=False, oob=False)
+    subsamples = IidDesign(n, min(design.k, n), design.replace, seed)
+    smoothing = Task(smoother, subsamples, at, unit_of_row, keep=False, oob=False)
     values = evaluate(smoothing, 0, SMOOTHER_B, n_jobs=n_jobs, progress=False).values
-    return estimate(drawn, values, resolve_for_design("auto", drawn, kind_of(smoother)))
+    return estimate(
+        subsamples, values, resolve_for_design("auto", subsamples, kind_of(smoother))
+    )

@@ -509,8 +509,8 @@ class Copier:
         table = np.column_stack([model.residual for model in models])
         for _ in range(number):
             copies = {}
-            moved = shuffle_residuals(table, unit_of_row, rng)
-            for name, model, residual in zip(names, models, moved.T, strict=True):
+            shuffled = shuffle_residuals(table, unit_of_row, rng)
+            for name, model, residual in zip(names, models, shuffled.T, strict=True):
                 copy = model.copy_with(residual)
                 if cluster is not None:
                     copy = copy.iloc[cluster]

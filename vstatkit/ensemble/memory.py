@@ -72,49 +72,22 @@ ADVICE = {
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """The sizes that the memory of a fit depends on."""
+    """The bytes that a fit needs."""
 
-    # n, p: Rows and columns of the design matrix; p is zero where there is none
-    n: int
-    p: int
-    m: int  # values of a learner
-    n_outputs: int  # columns of a prediction
-    learner: float  # bytes of a learner that is kept
-    entries: int  # counts that a worker holds at a time
-    workers: int  # batches that are evaluated side by side
-    ranked: bool  # whether all rows are ranked
-    n_scored: int  # rows that are predicted where a subsample leaves them out
-    # Bytes of a learner that are moved to a file where there are many
-    spilled: float = 0.0
-    # Whether as many learners of a stacked ensemble are grown besides; `learner` and
-    # `spilled` include their bytes
-    stacked: bool = False
-
-    def fixed(self) -> dict[str, int]:
-        """Bytes that do not depend on the number of learners, by what they are for."""
-        sums = self.n_scored * (self.n_outputs + 1) * FLOAT
-        return {
-            RANKS: RANKED_BYTES * self.n * self.p if self.ranked else 0,
-            COUNTS: self.entries * FLOAT * self.workers,
-            SUMS: sums * (1 + self.workers),
-        }
-
-    @property
-    def values(self) -> float:
-        """Bytes of the values of a learner."""
-        # Growth copies values once; centring holds those of the stack, in parts and
-        # joined, and the ensemble's own before and after the shift.
-        return (4.0 if self.stacked else 2.0) * self.m * FLOAT
+    fixed: dict[str, int]  # whatever the number of learners, by what they are for
+    values: float  # for the values of a learner
+    learner: float  # for a learner that is kept
+    spilled: float = 0.0  # part of `learner` that is moved to a file if there are many
 
     def needs(self, B: int) -> dict[str, int]:
         """Bytes that B learners need beside the design matrix."""
         in_file = max(0.0, B * self.spilled - RESIDENT_BYTES)
         retained = int(B * self.learner - in_file)
-        return {**self.fixed(), VALUES: int(B * self.values), LEARNERS: retained}
+        return {**self.fixed, VALUES: int(B * self.values), LEARNERS: retained}
 
     def most(self, limit: int) -> int:
         """Count the learners for which there is room."""
-        left = limit - sum(self.fixed().values())
+        left = limit - sum(self.fixed.values())
         each = self.values + self.learner
         in_memory = left // each
         in_file = (left - RESIDENT_BYTES) // (each - self.spilled)
@@ -122,11 +95,9 @@ class MemoryPlan:
 
 
 def plan_memory(
-    task: Task,
-    n_jobs: int | None,
-    stack: Sequence[tuple[TreeKernel, float]] = (),
+    task: Task, n_jobs: int | None, stack: Sequence[tuple[TreeKernel, float]] = ()
 ) -> MemoryPlan:
-    """Read the sizes off what is to be evaluated.
+    """Plan the memory of what is to be evaluated.
 
     The `stack` grows other learners besides, each kernel a share of them.
     """
@@ -142,23 +113,24 @@ def plan_memory(
         m = len(kernel.names or ("statistic",))
     trees = isinstance(kernel, TreeKernel)
     ranked = trees and _all_ranked(design, n)
-    grown = [(kernel, 1.0), *stack] if task.keep else []
-    learner = sum(share * learner_bytes(part, design, n) for part, share in grown)
-    beside = sum(share for _, share in grown) * (FLOAT * p + OBJECT_BYTES)
-    scored = n if task.most_oob is None else min(n, task.most_oob)
-    return MemoryPlan(
-        n=n,
-        p=p,
-        m=m,
-        n_outputs=outputs,
-        learner=learner,
-        entries=max(n, BATCH_ENTRIES) if ranked else 0 if trees else n,
-        workers=joblib.effective_n_jobs(n_jobs),
-        ranked=ranked,
-        n_scored=scored if task.oob and p > 0 else 0,
-        spilled=learner - beside if trees and task.keep else 0.0,
-        stacked=bool(stack),
-    )
+    kernels = [(kernel, 1.0), *stack] if task.keep else []
+    learner = sum(share * learner_bytes(part, design, n) for part, share in kernels)
+    beside = sum(share for _, share in kernels) * (FLOAT * p + OBJECT_BYTES)
+    spilled = learner - beside if trees and task.keep else 0.0
+    scored = 0  # rows that are predicted if a subsample leaves them out
+    if task.oob and p > 0:
+        scored = n if task.most_oob is None else min(n, task.most_oob)
+    entries = max(n, BATCH_ENTRIES) if ranked else 0 if trees else n
+    workers = joblib.effective_n_jobs(n_jobs)
+    fixed = {
+        RANKS: RANKED_BYTES * n * p if ranked else 0,
+        COUNTS: entries * FLOAT * workers,
+        SUMS: scored * (outputs + 1) * FLOAT * (1 + workers),
+    }
+    # Growth copies values once; centring holds those of the stack, in parts and joined,
+    # and the ensemble's own before and after the shift.
+    copies = 4.0 if stack else 2.0
+    return MemoryPlan(fixed, copies * m * FLOAT, learner, spilled)
 
 
 def _all_ranked(design: SubsampleDesign, n: int) -> bool:

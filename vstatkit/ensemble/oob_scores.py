@@ -49,10 +49,7 @@ class Scores:
 
 
 def score(
-    y: Floats,
-    predicted: Floats,
-    n_classes: int | None,
-    weights: Floats | None = None,
+    y: Floats, predicted: Floats, n_classes: int | None, weights: Floats | None = None
 ) -> Scores:
     """Score out-of-bag predictions, shape (n, c), of a response or of class codes.
 
@@ -83,10 +80,10 @@ def score(
 
 def _shares(weights: Floats | None, rows: Ints) -> Floats:
     """Return the weights of scored rows in a mean; they sum to one, or are all 0."""
-    chosen = np.ones(rows.size) if weights is None else weights[rows]
+    counted = np.ones(rows.size) if weights is None else weights[rows]
     # Sums of huge and tiny weights would leave the range of floating point.
-    chosen = chosen / max(float(chosen.max()), np.finfo(np.float64).tiny)
-    return np.asarray(chosen / max(float(chosen.sum()), 1.0))
+    counted = counted / max(float(counted.max()), np.finfo(np.float64).tiny)
+    return np.asarray(counted / max(float(counted.sum()), 1.0))
 
 
 def _regression(y: Floats, residuals: Floats, shares: Floats) -> dict[str, float]:

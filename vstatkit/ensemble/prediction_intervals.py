@@ -113,12 +113,7 @@ class OutOfBagErrors:
 
 
 def collect_errors(
-    scores: Scores,
-    kernel: Any,
-    clusters: Ints | None,
-    *,
-    seed: int,
-    n_jobs: int | None,
+    scores: Scores, kernel: Any, clusters: Ints | None, *, seed: int, n_jobs: int | None
 ) -> OutOfBagErrors | None:
     """Collect out-of-bag errors, and fit their size as a function of the predictors.
 

@@ -42,9 +42,7 @@ class EffectSettings:
 
 
 def effect_settings(
-    coding: Coding,
-    frame: pd.DataFrame | Variables,
-    typical: pd.DataFrame | None = None,
+    coding: Coding, frame: pd.DataFrame | Variables, typical: pd.DataFrame | None = None
 ) -> EffectSettings | None:
     """Build the settings of the effects; None if no predictor varies.
 

@@ -80,33 +80,23 @@ def balance(counts: Any, codes: Floats) -> Floats:
     return np.asarray(rows / (present * np.maximum(of_class, 1.0)))
 
 
-@dataclass(frozen=True)
-class RankedTable:
-    """Every column of a design matrix in its order."""
+def rank_columns(X: Floats) -> tuple[NDArray[Any], ...]:
+    """Rank the columns of a design matrix, as the grower reads them.
 
-    values: Floats  # (p, n): every column in ascending order, missing values last
-    # (p, n): row of every rank; equal values keep the order of the rows
-    order: NDArray[np.int32]
-    rank: NDArray[np.int32]  # (p, n): rank of every row
-    n_known: NDArray[np.int32]  # (p,): values that are not missing
-
-    @classmethod
-    def of(cls, X: Floats) -> "RankedTable":
-        """Rank the columns of a matrix."""
-        rows = np.asfortranarray(X, dtype=np.float64)
-        # NaN sorts last. The order of equal values affects rounding, so it must not
-        # depend on the other rows, which are not in a tree's own table.
-        order = np.argsort(rows.T, axis=1, kind="stable")
-        rank = np.empty(order.shape, dtype=np.int32)
-        np.put_along_axis(
-            rank, order, np.arange(len(rows), dtype=np.int32)[None], axis=1
-        )
-        return cls(
-            values=np.ascontiguousarray(np.take_along_axis(rows.T, order, axis=1)),
-            order=order.astype(np.int32),
-            rank=rank,
-            n_known=np.count_nonzero(~np.isnan(rows), axis=0).astype(np.int32),
-        )
+    Return every column in ascending order, missing values last; the row of every rank
+    (equal values keep the order of the rows); and the rank of every row, each of shape
+    (p, n); and the number of values of each column that are not missing.
+    """
+    rows = np.asfortranarray(X, dtype=np.float64)
+    # NaN sorts last. The order of equal values affects rounding, so it must not
+    # depend on the other rows, which are not in a tree's own table.
+    order = np.argsort(rows.T, axis=1, kind="stable")
+    rank = np.empty(order.shape, dtype=np.int32)
+    places = np.arange(len(rows), dtype=np.int32)[None]
+    np.put_along_axis(rank, order, places, axis=1)
+    values = np.ascontiguousarray(np.take_along_axis(rows.T, order, axis=1))
+    n_known = np.count_nonzero(~np.isnan(rows), axis=0).astype(np.int32)
+    return values, order.astype(np.int32), rank, n_known
 
 
 def standardise(y: Floats) -> tuple[Floats, float, float]:
@@ -245,12 +235,12 @@ class TreeKernel(StoredTreeKernel):
     balanced: bool = field(default=False, kw_only=True)
 
     @property
-    def table(self) -> RankedTable:
+    def table(self) -> tuple[NDArray[Any], ...]:
         """The design in ranked form, for subsamples that hold a good part of it."""
         with _RANKING:
             if "_table" not in self.__dict__:
-                object.__setattr__(self, "_table", RankedTable.of(self.X))
-            table: RankedTable = self.__dict__["_table"]
+                object.__setattr__(self, "_table", rank_columns(self.X))
+            table: tuple[NDArray[Any], ...] = self.__dict__["_table"]
             return table
 
     @property
@@ -370,8 +360,7 @@ class TreeKernel(StoredTreeKernel):
             weights = weights * self.weights
         if self.balanced:
             weights = weights * balance(counts, self.y)[:, self.y.astype(np.int64)]
-        table = self.table
-        return (table.values, table.order, table.rank, table.n_known, weights)
+        return (*self.table, weights)
 
     def _make_grower(
         self, arguments: tuple[Any, ...], lines: Floats, unit_of_row: Ints | None

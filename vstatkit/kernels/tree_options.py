@@ -71,9 +71,8 @@ class Factors:
             return None
         self.check(X)
         n_levels = [0] * X.shape[1]
-        for place in self.places:
-            known = X[~np.isnan(X[:, place]), place]
-            n_levels[place] = 1 + int(known.max(initial=0))
+        for place, codes in self.observed_codes(X).items():
+            n_levels[place] = 1 + int(codes.max(initial=0))
         return n_levels
 
 
