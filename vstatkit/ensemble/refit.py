@@ -1,7 +1,6 @@
 """Refit learners, on other predictors or on resampled units."""
 
 import time
-from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -133,7 +132,7 @@ def repeat_fit(
     """Repeat the estimation on R resampled data sets, shape (R, m).
 
     Repetition r depends on the seed and r alone, not on `n_jobs`, nor on what the
-    `keeper` has of an earlier call.
+    `keeper` has of an earlier call. It saves others every few seconds and at the end.
     """
     estimates, done = np.empty((R, repeating.n_values)), 0
     if keeper is not None:
@@ -150,30 +149,20 @@ def repeat_fit(
         shared=(repeating,),
         lasting=(repeating.task.kernel,),
     )
-    with bar, closing(parts), closing(_save_regularly(parts, done, keeper)) as passing:
-        for number, part in enumerate(passing, done):
-            estimates[number] = part
-            bar.update()
+    saved, written = done, time.monotonic()
+    with bar, closing(parts):
+        try:
+            for part in parts:
+                estimates[done] = part
+                done += 1
+                if keeper is not None and time.monotonic() - written > SAVE_SECONDS:
+                    keeper.save(saved, estimates[saved:done])
+                    saved, written = done, time.monotonic()
+                bar.update()
+        finally:
+            if keeper is not None and done > saved:
+                keeper.save(saved, estimates[saved:done])
     return estimates
-
-
-def _save_regularly(
-    parts: Iterator[Floats], done: int, keeper: RepetitionKeeper | None
-) -> Generator[Floats, None, None]:
-    """Pass repetitions on, and save them every few seconds and at the end."""
-    fresh: list[Floats] = []
-    written = time.monotonic()
-    try:
-        for part in parts:
-            fresh.append(part)
-            if keeper is not None and time.monotonic() - written > SAVE_SECONDS:
-                keeper.save(done, np.stack(fresh))
-                done, written = done + len(fresh), time.monotonic()
-                fresh.clear()
-            yield part
-    finally:
-        if keeper is not None and fresh:
-            keeper.save(done, np.stack(fresh))
 
 
 def _repeat(repeating: RepeatedFit, number: int) -> Floats:

@@ -176,10 +176,10 @@ def _warn_of_no_errors(
 ) -> None:
     """Warn that the standard errors are noise, and name the two alternatives."""
     needed = round_up(jackknife_learners(n, kind.typical_ratio))
-    fitted = f"{ESTIMATE_B} learners" if requested == "auto" else f"B = {requested:,}"
+    size = f"{ESTIMATE_B} learners" if requested == "auto" else f"B = {requested:,}"
     warnings.warn(
         f"standard errors of {n:,} units at k = {subsample_size(k, n):,} would need "
-        f"about {needed} learners. The fit has {fitted}: the estimates can be used, but "
+        f"about {needed} learners. The fit has {size}: the estimates can be used, but "
         "their standard errors are mostly Monte Carlo noise. Use a smaller `k` (up to "
         f"n / {FEWEST_SHARDS} = {n // FEWEST_SHARDS:,}), or design='shards' (k up to "
         f"n / {N_SHARDS} = {n // N_SHARDS:,}). Both estimate the mean of learners of "
