@@ -18,8 +18,8 @@ from vstatkit.plots.registry import PLOTS
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.prediction_results import METHODS
 from vstatkit.sampling.registry import DESIGNS
-from vstatkit.shell.input_files import STDIN
 from vstatkit.shell.input_tables import (
+    STDIN,
     QueryPoints,
     list_predictors,
     open_table,

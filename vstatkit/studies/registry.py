@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from vstatkit.studies.experiment import Experiment, Record, run_experiment
-from vstatkit.studies.paper_data import resolve_data_path
 from vstatkit.studies.report import Report
+from vstatkit.studies.table1_data import resolve_data_path
 
 CHECKPOINTS = "checkpoints"
 QUICK_FOLDER = "quick"

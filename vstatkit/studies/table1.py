@@ -14,7 +14,7 @@ from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.registry import subsample_size
-from vstatkit.studies import paper_data
+from vstatkit.studies import table1_data
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
 from vstatkit.studies.registry import Plan
 from vstatkit.studies.report import (
@@ -45,7 +45,7 @@ class Prediction:
     """Random splits of a data set, with forests fitted to one part and scored."""
 
     dataset: str
-    source: paper_data.Source
+    source: table1_data.Source
     forests: int = FORESTS  # for each split, sampling and fraction
     trees: int = TREES  # in each forest
     quick: bool = False
@@ -115,10 +115,10 @@ def run(plan: Plan) -> Findings:
     records: dict[str, Record] = {}
     missing: dict[str, str] = {}
     size = {"forests": 2, "trees": 10} if plan.quick else {}
-    for name in paper_data.SOURCES:
+    for name in table1_data.SOURCES:
         try:
-            source = paper_data.load(name, plan.path)
-        except paper_data.MissingDataError as error:
+            source = table1_data.load(name, plan.path)
+        except table1_data.MissingDataError as error:
             missing[name] = str(error)
             continue
         experiment = Prediction(name, source, quick=plan.quick, **size)
