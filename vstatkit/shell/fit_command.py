@@ -36,8 +36,8 @@ from vstatkit.shell.outputs import (
     draw,
     print_note,
     tables_of,
-    write_answer,
 )
+from vstatkit.storage.archive import write_text_whole
 from vstatkit.validation import ARGUMENTS
 from vstatkit.variance.registry import ESTIMATORS
 
@@ -81,8 +81,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(name, help=description)
     for title, options in _options_by_group().items():
         group: Any = parser.add_argument_group(title)
-        for flags, (text, settings) in options.items():
+        for flags, option in options.items():
             names, _, metavar = flags.partition(" ")
+            text, settings = (option, {}) if isinstance(option, str) else option
             shown = {"metavar": metavar} if metavar else {}
             group.add_argument(*names.split(","), help=text, **shown, **settings)
 
@@ -96,19 +97,21 @@ _SEVERAL = {"action": "append", "default": []}
 _FILES = {**_SEVERAL, "type": Path}
 _FILE = {"type": Path}
 _FLAG = {"action": "store_true"}
+# Help text, or help text and further arguments of `add_argument`.
+Option = str | tuple[str | None, dict[str, Any]]
 
 
-def _options_by_group() -> dict[str, dict[str, tuple[str | None, dict[str, Any]]]]:
-    """List flags and placeholder, help text and further arguments of `add_argument`.
+def _options_by_group() -> dict[str, dict[str, Option]]:
+    """List the options of every group, by their flags and placeholder.
 
     The choices are read when the command runs: plugins may have added some.
     """
     return {
         "the model": {
             "--kernel": (None, {"default": "forest", "choices": list(KERNELS)}),
-            "--at FILE": ("rows to predict; a table as above", {}),
-            "--groups COLUMN": ("clusters, which are resampled whole", {}),
-            "--weights COLUMN": ("sampling weights of the rows", {}),
+            "--at FILE": "rows to predict; a table as above",
+            "--groups COLUMN": "clusters, which are resampled whole",
+            "--weights COLUMN": "sampling weights of the rows",
             "--missing": (
                 "rows with missing values: drop them, stop, or hand them to the kernel",
                 {"default": "drop", "choices": ["drop", "raise", "pass"]},
@@ -124,7 +127,7 @@ def _options_by_group() -> dict[str, dict[str, tuple[str | None, dict[str, Any]]
             ),
         },
         "subsamples and standard errors": {
-            "--k": ("subsample size, or a fraction of the rows", {}),
+            "--k": "subsample size, or a fraction of the rows",
             "--B": ("number of base learners, auto or complete", {"default": "auto"}),
             "--tol": (
                 "auto stops at this relative Monte Carlo error of the standard errors "
@@ -155,17 +158,11 @@ def _options_by_group() -> dict[str, dict[str, tuple[str | None, dict[str, Any]]
             "--seed": ("repeats the same numbers", {"type": int}),
         },
         "how the tables are written": {
-            "--sep": (
-                "separator of fields: one character, tab or space; default: comma, "
-                "or tab in .tsv and .tab files",
-                {},
-            ),
-            "--encoding NAME": (
-                "encoding of text, such as cp1252 or utf-16 (utf-8)",
-                {},
-            ),
-            "--decimal SIGN": ("decimal sign: . or , (.)", {}),
-            "--thousands SIGN": ("sign between thousands (none)", {}),
+            "--sep": "separator of fields: one character, tab or space; default: "
+            "comma, or tab in .tsv and .tab files",
+            "--encoding NAME": "encoding of text, such as cp1252 or utf-16 (utf-8)",
+            "--decimal SIGN": "decimal sign: . or , (.)",
+            "--thousands SIGN": "sign between thousands (none)",
             "--na TEXT": (
                 "stands for a missing value, besides NA, nan and nothing; may be given "
                 "several times",
@@ -184,10 +181,7 @@ def _options_by_group() -> dict[str, dict[str, tuple[str | None, dict[str, Any]]
                 _FILES,
             ),
             "--plot-kind KIND": (", ".join(PLOTS), {"choices": list(PLOTS)}),
-            "--plot-of COLUMN": (
-                "predictor of the profile or the partial dependence",
-                {},
-            ),
+            "--plot-of COLUMN": "predictor of the profile or the partial dependence",
             "--report FILE": (
                 "write one page to hand on (.html): tables, pictures, notes, settings",
                 _FILE,
@@ -201,7 +195,7 @@ def _options_by_group() -> dict[str, dict[str, tuple[str | None, dict[str, Any]]
                 "command resumes from it after an interruption",
                 _FILE,
             ),
-            "--memory-limit SIZE": ("most memory to use, such as 2GB", {}),
+            "--memory-limit SIZE": "most memory to use, such as 2GB",
         },
     }
 
@@ -216,18 +210,21 @@ def run(options: argparse.Namespace) -> int:
         prediction = results.get_prediction(at.frame, obs_method=options.obs_method)
         predictions = at.align(prediction.summary_frame(options.alpha))
     tables = tables_of(results, predictions, options.alpha)
-    text = as_printed(results, tables, Show(options.alpha, options.full))
-    _write(options, results, tables)  # first: what reads the text may stop reading
+    show = Show(options.alpha, options.full)
+    text = as_printed(results, tables, show)
+    # Files are written first: the reader of standard output may stop reading.
+    _write(options, results, tables, show)
     print(text, end="")
     return 0
 
 
 def _write(
-    options: argparse.Namespace, results: EnsembleResults, tables: Tables
+    options: argparse.Namespace, results: EnsembleResults, tables: Tables, show: Show
 ) -> None:
     """Write files, and say so beside what is printed."""
     for path in options.out:
-        write_answer(path, results, tables, Show(options.alpha, options.full))
+        text = WRITERS[path.suffix.lower()](results, tables, show)
+        write_text_whole(path, text)
         print_note(f"table written to {path}")
     for path in options.plot:
         draw(path, results, options.plot_kind, options.plot_of)

@@ -43,7 +43,9 @@ SEPARATORS = {"tab": "\t", r"\t": "\t", "space": SPACES, " ": SPACES}
 STDIN = "-"  # stands for standard input, as in other programs
 # What unpacking raises.
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
-# First bytes of other kinds of files, what they are, and what reads them.
+_SAVED_BY_R = "data saved by R; in R, write.csv(data, 'data.csv') writes a table"
+_WEB_PAGE = "a web page, perhaps one that asks for a login"
+# First bytes of other kinds of files, what they are, and what reads them, if anything.
 _FOREIGN = (
     (b"\xd0\xcf\x11\xe0", "an Excel workbook", "pd.read_excel"),
     (b"<stata_dta>", "a Stata file", "pd.read_stata"),
@@ -53,16 +55,12 @@ _FOREIGN = (
     (b"\x89HDF", "an HDF5 file", "pd.read_hdf"),
     (b"{", "JSON", "pd.read_json"),
     (b"[", "JSON", "pd.read_json"),
-)
-_SAVED_BY_R = "data saved by R; in R, write.csv(data, 'data.csv') writes a table"
-_WEB_PAGE = "a web page, perhaps one that asks for a login"
-_WITHOUT_READER = (
-    (b"RDX", _SAVED_BY_R),
-    (b"X\n\0", _SAVED_BY_R),
-    (b"SQLite format 3", "a database; write the table of a query to a CSV file"),
-    (b"%PDF", "a PDF document; it has to be a table as text"),
-    (b"<!doctype html", _WEB_PAGE),
-    (b"<html", _WEB_PAGE),
+    (b"RDX", _SAVED_BY_R, None),
+    (b"X\n\0", _SAVED_BY_R, None),
+    (b"SQLite format 3", "a database; write the table of a query to a CSV file", None),
+    (b"%PDF", "a PDF document; it has to be a table as text", None),
+    (b"<!doctype html", _WEB_PAGE, None),
+    (b"<html", _WEB_PAGE, None),
 )
 
 
@@ -97,10 +95,11 @@ def check_text(content: Content) -> None:
     start = content.data[:64].lstrip().lower()
     for mark, what, reader in _FOREIGN:
         if start.startswith(mark.lower()):
-            raise DataError(_read_elsewhere(content.name, what, reader))
-    for mark, what in _WITHOUT_READER:
-        if start.startswith(mark.lower()):
-            raise DataError(f"{content.name} is no table as text: it is {what}.")
+            raise DataError(
+                _read_elsewhere(content.name, what, reader)
+                if reader
+                else f"{content.name} is no table as text: it is {what}."
+            )
 
 
 def _read_elsewhere(name: str, what: str, reader: str) -> str:

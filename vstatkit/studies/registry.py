@@ -1,5 +1,6 @@
 """Registry of studies, and `reproduce`, which runs them and writes their reports."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from vstatkit.studies.experiment import Experiment, Record, run_experiment
 from vstatkit.studies.report import Report
-from vstatkit.studies.table1_data import resolve_data_path
 
+DATA_VARIABLE = "VSTATKIT_DATA"  # environment variable that names the data of Table 1
 CHECKPOINTS = "checkpoints"
 QUICK_FOLDER = "quick"
 
@@ -265,3 +266,17 @@ def _resolve_options(
             )
         resolved[option] = names
     return resolved
+
+
+def resolve_data_path(given: Path | str | None) -> Path | None:
+    """Return the path of the data, by default from the environment; it must exist."""
+    path = os.environ.get(DATA_VARIABLE) if given is None else given
+    if not path:
+        return None
+    if not Path(path).exists():
+        origin = f"{DATA_VARIABLE} in the environment" if given is None else "`data`"
+        raise ValueError(
+            f"{origin} must name a directory with boston.csv and retinopathy.arff, or "
+            f"one of the two; {path} does not exist."
+        )
+    return Path(path)
