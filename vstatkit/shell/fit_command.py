@@ -256,7 +256,7 @@ def _fit(
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse, before the data are read, what could not be done in the end."""
+    """Check the options before the data are read."""
     if "~" not in options.formula:
         swapped = " The formula comes first." if "~" in options.data else ""
         raise ValueError(

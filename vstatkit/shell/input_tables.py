@@ -77,7 +77,7 @@ def read_content(path: str) -> Content:
     if path == STDIN:
         name, packed = "standard input", sys.stdin.buffer.read()
     else:
-        name, packed = path, _file_bytes(Path(path))
+        name, packed = path, _read_bytes(Path(path))
     unpack = next((f for mark, f in _PACKED if packed.startswith(mark)), None)
     try:
         data = packed if unpack is None else unpack(packed, name)
@@ -120,7 +120,7 @@ def check_folder(path: Path) -> None:
     )
 
 
-def _file_bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}{_suggest_file(path)}")
     if not os.access(path, os.R_OK):
@@ -156,8 +156,7 @@ def _from_zip(data: bytes, name: str) -> bytes:
 
 def _from_zstd(data: bytes, name: str) -> bytes:
     pyarrow = import_optional("pyarrow", f"unpacking {name}")
-    unpacked: bytes = pyarrow.CompressedInputStream(io.BytesIO(data), "zstd").read()
-    return unpacked
+    return bytes(pyarrow.CompressedInputStream(io.BytesIO(data), "zstd").read())
 
 
 # First bytes of packed data, and what unpacks them.

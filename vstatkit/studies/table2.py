@@ -332,10 +332,9 @@ def draw(table: pd.DataFrame) -> "Figure":
         here = at_p1[at_p1["k"] == k]
         _draw_marks(ratio, here, "ratio")
         ratio.axhline(1, color=COLOURS["black"], linewidth=0.8)
-        ratio.set_yscale("log")
+        ratio.set(yscale="log", title=f"k = {k}")
         ratio.set_yticks([0.5, 1, 2, 5, 10], ["0.5", "1", "2", "5", "10"])
         ratio.minorticks_off()
-        ratio.set_title(f"k = {k}")
         _draw_marks(coverage, here, "coverage")
         coverage.axhline(95, color=COLOURS["black"], linewidth=0.8)
         coverage.set_xlabel("Trees B")
