@@ -11,7 +11,6 @@ import pandas as pd
 from vstatkit._typing import DataLike
 from vstatkit.api import fit
 from vstatkit.ensemble.bias_reduction import TARGETS
-from vstatkit.ensemble.growth import MAX_B
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.registry import KERNELS
 from vstatkit.plots.registry import PLOTS
@@ -114,11 +113,11 @@ def _options_by_group() -> dict[str, dict[str, Option]]:
             "--weights COLUMN": "sampling weights of the rows",
             "--missing": (
                 "rows with missing values: drop them, stop, or hand them to the kernel",
-                {"default": "drop", "choices": ["drop", "raise", "pass"]},
+                {"choices": ["drop", "raise", "pass"]},
             ),
             "--target": (
                 "what intervals cover: the expectation of the ensemble, or E[y|x]",
-                {"default": "mean", "choices": TARGETS},
+                {"choices": TARGETS},
             ),
             "--option NAME=VALUE": (
                 "of the kernel or design, such as max_features=3 or honest=true; "
@@ -132,20 +131,17 @@ def _options_by_group() -> dict[str, dict[str, Option]]:
             "--tol": (
                 "auto stops at this relative Monte Carlo error of the standard errors "
                 f"({TOL:g})",
-                {"type": float, "default": TOL},
+                {"type": float},
             ),
-            "--max-B B": (
-                "auto stops there in any case",
-                {"type": int, "default": MAX_B},
-            ),
+            "--max-B B": ("auto stops there in any case", {"type": int}),
             "--no-replace,--without-replacement": (
                 "subsample without replacement: a U- instead of a V-statistic",
                 {"dest": "without_replacement", **_FLAG},
             ),
-            "--design": (None, {"default": "auto", "choices": ["auto", *DESIGNS]}),
+            "--design": (None, {"choices": ["auto", *DESIGNS]}),
             "--variance NAME": (
                 f"estimator: auto, corrected, {', '.join(ESTIMATORS)}",
-                {"default": "auto", "choices": ["auto", "corrected", *ESTIMATORS]},
+                {"choices": ["auto", "corrected", *ESTIMATORS]},
             ),
             "--alpha": (
                 "intervals at 1 - alpha (0.05)",
@@ -250,7 +246,7 @@ def _fit(
         at=None if KERNELS[options.kernel].coefficients else at,
         rng=options.seed,
         eval_env="restricted",
-        **{name: given[name] for name in UNCHANGED},
+        **{name: given[name] for name in UNCHANGED if given[name] is not None},
         **dict(map(_option, options.option)),
     )
 

@@ -8,16 +8,11 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.inference.normality import normality_tests
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.methods import Intervals
 from vstatkit.studies.simulation import Arm
 
 BOUNDS = 0.95  # level of the Monte Carlo bounds
-LEVEL = 0.99  # level of the bounds for differences from the printed numbers
-PRINTED_ITERATIONS = 500  # iterations behind each number in the paper's Table 2
-# Fewest iterations for which the normality statistic is computed.
-NORMALITY_ITERATIONS = 20
 
 
 @dataclass(frozen=True)
@@ -75,32 +70,6 @@ def binomial_interval(successes: Floats, trials: int, level: float) -> Floats:
     return np.stack([low, np.where(successes == trials, 1.0, high)])
 
 
-def proportion_bound(p1: Floats, n1: int, p2: Floats, n2: int) -> Floats:
-    """Bound the difference of two proportions of the same events."""
-    pooled = (p1 * n1 + p2 * n2) / (n1 + n2)
-    variance = pooled * (1 - pooled) * (1 / n1 + 1 / n2)
-    return normal_quantile(LEVEL) * np.sqrt(variance)
-
-
-def normality_bound() -> float:
-    """Bound the difference of two normality statistics of normal data.
-
-    Each is chi-square with two degrees of freedom; the absolute difference of two
-    independent ones has the same distribution.
-    """
-    return float(stats.chi2.isf(1 - LEVEL, 2))
-
-
-def normality_statistic(mean: Floats) -> Floats:
-    """D'Agostino and Pearson's statistic of every column, shape (m,).
-
-    NaN for fewer than `NORMALITY_ITERATIONS` iterations.
-    """
-    if len(mean) < NORMALITY_ITERATIONS:
-        return np.full(mean.shape[1], np.nan)
-    return normality_tests(mean)["omnibus"].to_numpy(dtype=np.float64)
-
-
 def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
     """Tabulate an arm whose measure is `Intervals`, one row per method, B and point.
 
@@ -142,12 +111,3 @@ def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def ratio_of(frame: pd.DataFrame) -> Ratio:
-    """Read the ratios of a table by `interval_frame`."""
-    return Ratio(
-        frame["ratio"].to_numpy(dtype=np.float64),
-        frame["ratio_spread"].to_numpy(dtype=np.float64),
-        int(frame["iterations"].iloc[0]),
-    )
