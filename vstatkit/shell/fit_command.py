@@ -236,7 +236,7 @@ def _write(
 def _fit(
     options: argparse.Namespace, data: DataLike, at: pd.DataFrame | None
 ) -> EnsembleResults:
-    given = vars(options)
+    values = vars(options)
     return fit(
         options.formula,
         data,
@@ -246,7 +246,7 @@ def _fit(
         at=None if KERNELS[options.kernel].coefficients else at,
         rng=options.seed,
         eval_env="restricted",
-        **{name: given[name] for name in UNCHANGED if given[name] is not None},
+        **{name: values[name] for name in UNCHANGED if values[name] is not None},
         **dict(map(_option, options.option)),
     )
 

@@ -303,7 +303,7 @@ _DESIGNS = (
     ),
     _uniform_dgp(
         "spread",
-        "a line and a wave; the standard deviation of the errors grows with x1",
+        "a line and a wave; the standard deviation of the errors is 0.2 + 2 x1",
         *((2, 4), _wave_mean, _add_heteroskedastic_noise),
     ),
     DGP(

@@ -247,7 +247,7 @@ def _resolve_options(
 ) -> dict[str, Sequence[str]]:
     """Replace aliases; raise if an option is unknown or belongs to another part."""
     owners, aliases = options(), _aliases()
-    resolved: dict[str, Sequence[str]] = {}
+    selection: dict[str, Sequence[str]] = {}
     for key, names in given.items():
         if names is None:
             continue
@@ -260,12 +260,12 @@ def _resolve_options(
         owner = owners[option].part
         if owner != part:
             raise ValueError(f"`{key}` is an option of {owner!r} only; got {part!r}.")
-        if option in resolved:
+        if option in selection:
             raise ValueError(
                 f"give one of {option!r} and its alias, not both; got {key!r} too."
             )
-        resolved[option] = names
-    return resolved
+        selection[option] = names
+    return selection
 
 
 def resolve_data_path(given: Path | str | None) -> Path | None:

@@ -81,10 +81,6 @@ class Findings:
     peers: pd.DataFrame | None = None  # every package, design and query point
     absent: Sequence[str] = ()  # packages that are not installed
 
-    def ours(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Select the rows of our estimator."""
-        return frame[frame["estimator"] == OURS]
-
 
 def run(plan: Plan) -> Findings:
     """Run the settings, the Monte Carlo error and other packages, as far as wanted."""
@@ -311,42 +307,42 @@ def chance_outside(data_sets: int) -> float:
     return float(1 - (covered.cdf(most) - covered.cdf(least - 1)))
 
 
-def report(found: Findings) -> Report:
+def report(findings: Findings) -> Report:
     """Report the findings: goals, tables, and a figure of the coverage."""
     pieces = [
         "# Do the intervals hold?",
-        _introduction(found),
+        _introduction(findings),
         "## Goals",
-        "\n".join(f"* {line}" for line in goals(found)),
+        "\n".join(f"* {line}" for line in goals(findings)),
         "## Our intervals by design",
         "Mean estimated over true variance (median over the points) · coverage of "
         "95 % intervals in percent, median over the points, and the lowest.",
-        _interval_table(found),
-        *_test_pieces(found),
+        _interval_table(findings),
+        *_test_pieces(findings),
         "## Comparison of the estimators",
         "All estimators use the same trees. Width is the median, over data sets and "
         "then cells, of the interval's width divided by the ideal width, 2 x 1.96 true "
         "standard deviations.",
-        markdown_table(_estimator_table(found)),
+        markdown_table(_estimator_table(findings)),
         "![Coverage by design, setting and estimator](validity.png)",
         "Every mark is a query point; the band is the goal, 93 to 97.5 %.",
-        *_seed_pieces(found),
-        *_peer_pieces(found),
+        *_seed_pieces(findings),
+        *_peer_pieces(findings),
         "## E[y|x]",
         TRUTH,
         "## The designs",
-        markdown_table(_design_table(found)),
+        markdown_table(_design_table(findings)),
     ]
-    tables = {"validity-points": found.points, "validity-laws": found.designs}
-    extras = {"validity-seeds": found.seeds, "validity-peers": found.peers}
+    tables = {"validity-points": findings.points, "validity-laws": findings.designs}
+    extras = {"validity-seeds": findings.seeds, "validity-peers": findings.peers}
     tables |= {name: frame for name, frame in extras.items() if frame is not None}
     text = "\n\n".join(piece for piece in pieces if piece)
-    return Report("validity", text, tables, {"validity": draw(found.points)})
+    return Report("validity", text, tables, {"validity": draw(findings.points)})
 
 
-def _introduction(found: Findings) -> str:
-    typical = float(found.ours(found.points)["ratio_se"].median())
-    counts = found.designs.groupby("setting", sort=False)["data_sets"].min()
+def _introduction(findings: Findings) -> str:
+    typical = float(_select_ours(findings.points)["ratio_se"].median())
+    counts = findings.designs.groupby("setting", sort=False)["data_sets"].min()
 
     def each(text: Callable[[int], str]) -> str:
         """Format every number of data sets, with its setting if they differ."""
@@ -371,23 +367,26 @@ def _introduction(found: Findings) -> str:
     )
 
 
-def goals(found: Findings) -> list[str]:
+def goals(findings: Findings) -> list[str]:
     """List the goals, met or missed, with counts."""
     lines = []
     for setting in DEFAULTS:
         points, designs = (
             frame[frame["setting"] == setting]
-            for frame in (found.ours(found.points), found.ours(found.designs))
+            for frame in (
+                _select_ours(findings.points),
+                _select_ours(findings.designs),
+            )
         )
         if len(points):
             lines += [f"**{setting}**, {line}" for line in _goals_of(points, designs)]
-    if found.seeds is not None:
-        met = found.seeds["ratio"].between(1 / MC_GOAL, MC_GOAL)
+    if findings.seeds is not None:
+        met = findings.seeds["ratio"].between(1 / MC_GOAL, MC_GOAL)
         lines.append(
-            f"**Monte Carlo error**, realised within a factor {MC_GOAL} of the stated "
-            f"one over {found.seeds['seeds'].max()} seeds: {format_count(met)} cells "
-            f"(one standard error of a cell is {found.seeds['se'].max():.0%}): "
-            f"{_verdict(met.all())}."
+            f"**Monte Carlo error**, realised within a factor {MC_GOAL} of the "
+            f"stated one over {findings.seeds['seeds'].max()} seeds: "
+            f"{format_count(met)} cells (one standard error of a cell is "
+            f"{findings.seeds['se'].max():.0%}): {_verdict(met.all())}."
         )
     return lines or ["Neither default was studied."]
 
@@ -427,6 +426,10 @@ def _goals_of(points: pd.DataFrame, designs: pd.DataFrame) -> list[str]:
     return lines
 
 
+def _select_ours(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[frame["estimator"] == OURS]
+
+
 def _verdict(met: bool | np.bool_) -> str:
     return "met" if met else "missed"
 
@@ -458,17 +461,19 @@ def _grid(texts: Mapping[Any, str], settings: Sequence[str]) -> str:
     return markdown_table(pd.DataFrame(rows, columns=["design", *settings]))
 
 
-def _interval_table(found: Findings) -> str:
+def _interval_table(findings: Findings) -> str:
     texts = {}
-    for key, cells in found.ours(found.points).groupby(["law", "setting"], sort=False):
+    for key, cells in _select_ours(findings.points).groupby(
+        ["law", "setting"], sort=False
+    ):
         coverage = 100 * cells["coverage"]
         ratio = format_number(cells["ratio"].median(), 2)
         texts[key] = f"{ratio} · {coverage.median():.1f} ({coverage.min():.1f})"
-    return _grid(texts, _list_settings(found.ours(found.points)))
+    return _grid(texts, _list_settings(_select_ours(findings.points)))
 
 
-def _test_pieces(found: Findings) -> list[str]:
-    cells = found.ours(found.designs)
+def _test_pieces(findings: Findings) -> list[str]:
+    cells = _select_ours(findings.designs)
     settings = [name for name in _list_settings(cells) if SETTINGS[name].by_fit]
     if not settings:
         return []
@@ -494,13 +499,13 @@ def _test_pieces(found: Findings) -> list[str]:
     ]
 
 
-def _estimator_table(found: Findings) -> pd.DataFrame:
+def _estimator_table(findings: Findings) -> pd.DataFrame:
     rows = []
-    for setting in _list_settings(found.points):
+    for setting in _list_settings(findings.points):
         for label in ESTIMATORS:
             points, designs = (
                 frame[(frame["setting"] == setting) & (frame["estimator"] == label)]
-                for frame in (found.points, found.designs)
+                for frame in (findings.points, findings.designs)
             )
             rows.append(
                 {
@@ -528,11 +533,11 @@ def _summarise_cells(points: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def _seed_pieces(found: Findings) -> list[str]:
-    if found.seeds is None:
+def _seed_pieces(findings: Findings) -> list[str]:
+    if findings.seeds is None:
         return []
     rows = []
-    for (B, label), cells in found.seeds.groupby(["B", "estimator"], sort=False):
+    for (B, label), cells in findings.seeds.groupby(["B", "estimator"], sort=False):
         met = cells["ratio"].between(1 / MC_GOAL, MC_GOAL)
         rows.append(
             {
@@ -545,7 +550,7 @@ def _seed_pieces(found: Findings) -> list[str]:
                 f"within {MC_GOAL}": format_count(met),
             }
         )
-    names = ", ".join(dict.fromkeys(found.seeds["law"]))
+    names = ", ".join(dict.fromkeys(findings.seeds["law"]))
     return [
         "## The Monte Carlo error of the variance",
         f"One data set each of {names}: standard deviation of the estimated variance "
@@ -554,15 +559,15 @@ def _seed_pieces(found: Findings) -> list[str]:
     ]
 
 
-def _peer_pieces(found: Findings) -> list[str]:
-    absent = f"Not installed: {', '.join(found.absent)}." if found.absent else ""
-    if found.peers is None:
+def _peer_pieces(findings: Findings) -> list[str]:
+    absent = f"Not installed: {', '.join(findings.absent)}." if findings.absent else ""
+    if findings.peers is None:
         return ["## Other packages", absent] if absent else []
-    ours = found.ours(found.points)
-    ours = ours[ours["law"].isin(set(found.peers["law"]))]
+    ours = _select_ours(findings.points)
+    ours = ours[ours["law"].isin(set(findings.peers["law"]))]
     rows = [
         {"package": str(peer), **_summarise_cells(cells)}
-        for peer, cells in found.peers.groupby("peer", sort=False)
+        for peer, cells in findings.peers.groupby("peer", sort=False)
     ]
     rows += [
         {
@@ -573,7 +578,7 @@ def _peer_pieces(found: Findings) -> list[str]:
     ]
     return [
         "## Other packages",
-        f"The first {found.peers['data_sets'].max()} data sets of the regression "
+        f"The first {findings.peers['data_sets'].max()} data sets of the regression "
         "designs (ranger and EconML support neither clusters nor missing values). All "
         "packages use 2000 trees (EconML: its default), their own standard error and "
         "normal quantiles. An interval whose variance is NaN does not cover. Each "
@@ -584,7 +589,7 @@ def _peer_pieces(found: Findings) -> list[str]:
     ]
 
 
-def _design_table(found: Findings) -> pd.DataFrame:
+def _design_table(findings: Findings) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "design": _design_label(name),
@@ -592,7 +597,7 @@ def _design_table(found: Findings) -> pd.DataFrame:
             "description": DGPS[name].description,
             "null predictors": ", ".join(DGPS[name].null + DGPS[name].proxies) or "–",
         }
-        for name in _list_designs(found.points)
+        for name in _list_designs(findings.points)
     )
 
 
