@@ -18,7 +18,7 @@ from tests.oracles.ensembles import SAME_ALGEBRA
 from vstatkit.sampling.design import to_dense
 from vstatkit.sampling.registry import make_design
 from vstatkit.studies import table2
-from vstatkit.studies.coverage_metrics import (
+from vstatkit.studies.coverage import (
     binomial_interval,
     covers_mean,
     variance_ratio,

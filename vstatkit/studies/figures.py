@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Bools, Floats
-from vstatkit.studies.coverage_metrics import true_variance, variance_ratio
+from vstatkit.studies.coverage import true_variance, variance_ratio
 from vstatkit.studies.dgps import Line
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.methods import Components

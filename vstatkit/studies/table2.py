@@ -9,7 +9,7 @@ from scipy import stats
 
 from vstatkit._typing import Floats
 from vstatkit.inference.normality import normality_tests
-from vstatkit.studies.coverage_metrics import Ratio, interval_frame, normal_quantile
+from vstatkit.studies.coverage import Ratio, interval_frame, normal_quantile
 from vstatkit.studies.dgps import Mars
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
 from vstatkit.studies.methods import Intervals, Method

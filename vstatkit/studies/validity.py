@@ -17,7 +17,7 @@ from scipy import stats
 from vstatkit._typing import Floats
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.studies import validity_experiments as experiments
-from vstatkit.studies.coverage_metrics import (
+from vstatkit.studies.coverage import (
     normal_quantile,
     true_variance,
     variance_ratio,
