@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from vstatkit import __version__, datasets
+from vstatkit import __version__, datasets, plots
 from vstatkit.api import fit
 from vstatkit.exceptions import VstatkitError
-from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.shell import fit_command
 from vstatkit.storage.archive import write_whole
 from vstatkit.studies import registry
@@ -168,10 +167,12 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
         "default $VSTATKIT_DATA",
     )
     for name, study in registry.options().items():
-        text = f"{study.part}: {study.options[name]}"
         aliases = [_flag(a) for a, option in study.aliases.items() if option == name]
         parser.add_argument(
-            *(_flag(name), *aliases), type=_split_names, metavar="NAMES", help=text
+            *(_flag(name), *aliases),
+            type=lambda names: [name.strip() for name in names.split(",")],
+            metavar="NAMES",
+            help=f"{study.part}: {study.options[name]}",
         )
     parser.add_argument(
         "--quick",
@@ -179,10 +180,6 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
         help="small studies, to check the machinery; files go into DIR/quick",
     )
     parser.set_defaults(run=_reproduce)
-
-
-def _split_names(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",")]
 
 
 def _flag(option: str) -> str:
@@ -220,22 +217,15 @@ def _demo(options: argparse.Namespace) -> int:
     table = results.get_prediction(data.head()).summary_frame()
     with pd.option_context("display.width", 120, "display.max_columns", None):
         print(table.round(4))
-    _draw(results, options.picture)
-    print(f"\nPicture written to {options.picture.resolve()}")
-    return 0
+    from matplotlib.figure import Figure  # noqa: PLC0415 only pictures need it
 
-
-def _draw(results: EnsembleResults, path: Path) -> None:
-    import matplotlib as mpl  # noqa: PLC0415 only pictures need it
-
-    mpl.use("agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
-
-    from vstatkit import plots  # noqa: PLC0415
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+    figure = Figure(figsize=(11, 4.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
     plots.plot_effects(results, ax=left)
     plots.plot_profile(results, "bmi", ax=right)
-    kind = path.suffix[1:] or "png"
-    write_whole(path, lambda file: figure.savefig(file, dpi=150, format=kind))
-    plt.close(figure)
+    kind = options.picture.suffix[1:] or "png"
+    write_whole(
+        options.picture, lambda file: figure.savefig(file, dpi=150, format=kind)
+    )
+    print(f"\nPicture written to {options.picture.resolve()}")
+    return 0

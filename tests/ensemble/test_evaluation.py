@@ -95,7 +95,7 @@ def test_progress_bar_on_request(task, capsys):
 
 
 def test_no_progress_bar_off_a_terminal(task, capsys, monkeypatch):
-    monkeypatch.setattr("vstatkit.workers.progress.PROGRESS_DELAY", 0)
+    monkeypatch.setattr("vstatkit.workers.parallel.PROGRESS_DELAY", 0)
     evaluate(task, 0, 20)
     assert capsys.readouterr().err == ""
 

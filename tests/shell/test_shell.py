@@ -22,8 +22,7 @@ from vstatkit import cli
 from vstatkit.cli import main
 from vstatkit.exceptions import DataError
 from vstatkit.shell import fit_command, input_tables, outputs
-from vstatkit.shell.input_files import Content
-from vstatkit.shell.input_tables import TextFormat, open_table, read_text
+from vstatkit.shell.input_tables import Content, TextFormat, open_table, read_text
 from vstatkit.sources.csv_files import CsvSource
 from vstatkit.validation import ARGUMENTS
 

@@ -11,8 +11,9 @@ from sklearn.metrics import accuracy_score, root_mean_squared_error
 
 import vstatkit as vs
 from vstatkit.cli import main
-from vstatkit.studies import figures, paper_data, table1, table2
+from vstatkit.studies import figures, table1, table2
 from vstatkit.studies.experiment import Draw, iteration_stream, run_experiment
+from vstatkit.studies.registry import DATA_VARIABLE
 from vstatkit.studies.report import markdown_table, read_printed
 from vstatkit.studies.simulation import QUICK
 
@@ -41,7 +42,7 @@ def retinopathy_file():
 def no_r(monkeypatch):
     """Hide R, and the user's own data."""
     monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv(paper_data.ENVIRONMENT, raising=False)
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
 
 
 @pytest.fixture
@@ -109,10 +110,8 @@ def test_unknown_parts_are_named():
 
 
 def test_missing_data_are_named_and_the_rest_runs(tmp_path, monkeypatch, no_r):
-    small = {
-        name: paper_data.SOURCES[name] for name in ("boston", "iris", "retinopathy")
-    }
-    monkeypatch.setattr(paper_data, "SOURCES", small)
+    small = {name: table1.SOURCES[name] for name in ("boston", "iris", "retinopathy")}
+    monkeypatch.setattr(table1, "SOURCES", small)
     (report,) = vs.studies.reproduce(
         "table1", tmp_path, iterations=2, quick=True, n_jobs=1, progress=False
     )
@@ -126,9 +125,9 @@ def test_missing_data_are_named_and_the_rest_runs(tmp_path, monkeypatch, no_r):
 def test_boston_is_read_from_a_path(boston_csv, monkeypatch, no_r, way):
     path, frame = boston_csv
     if way == "environment":
-        monkeypatch.setenv(paper_data.ENVIRONMENT, str(path.parent))
+        monkeypatch.setenv(DATA_VARIABLE, str(path.parent))
     given = {"directory": path.parent, "file": path, "environment": None}[way]
-    source = paper_data.load("boston", given)
+    source = table1.load_dataset("boston", given)
     assert_allclose(source.y, frame["medv"])
     assert_allclose(source.X, frame.drop(columns="medv"))
     assert source.n_classes is None
@@ -137,57 +136,57 @@ def test_boston_is_read_from_a_path(boston_csv, monkeypatch, no_r, way):
 def test_boston_of_another_shape_is_refused(boston_csv, no_r):
     path, frame = boston_csv
     frame.head(10).to_csv(path, index=False)
-    with pytest.raises(paper_data.MissingDataError, match="506 rows and 14 columns"):
-        paper_data.load("boston", path)
+    with pytest.raises(table1.MissingDataError, match="506 rows and 14 columns"):
+        table1.load_dataset("boston", path)
     frame.rename(columns={"medv": "price"}).to_csv(path, index=False)
-    with pytest.raises(paper_data.MissingDataError, match="the columns price, c0"):
-        paper_data.load("boston", path)
+    with pytest.raises(table1.MissingDataError, match="the columns price, c0"):
+        table1.load_dataset("boston", path)
 
 
 def test_boston_may_have_names_in_capitals(boston_csv, no_r):
     path, frame = boston_csv
     frame.rename(columns=str.upper).to_csv(path, index=False)
-    assert_allclose(paper_data.load("boston", path).y, frame["medv"])
+    assert_allclose(table1.load_dataset("boston", path).y, frame["medv"])
 
 
 def test_missing_values_are_refused(boston_csv, no_r):
     path, frame = boston_csv
     frame.assign(c3=frame["c3"].where(frame.index != 7)).to_csv(path, index=False)
-    with pytest.raises(paper_data.MissingDataError, match="column 'c3' has some"):
-        paper_data.load("boston", path)
+    with pytest.raises(table1.MissingDataError, match="column 'c3' has some"):
+        table1.load_dataset("boston", path)
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "@relation r\n@data\nfoo\n"])
 def test_a_broken_arff_file_is_named(tmp_path, text):
     path = tmp_path / "retinopathy.arff"
     path.write_text(text)
-    with pytest.raises(paper_data.MissingDataError, match=r"retinopathy\.arff"):
-        paper_data.load("retinopathy", path)
+    with pytest.raises(table1.MissingDataError, match=r"retinopathy\.arff"):
+        table1.load_dataset("retinopathy", path)
 
 
 def test_a_path_to_nowhere_is_an_error(tmp_path, monkeypatch):
     nowhere = tmp_path / "nowhere"
     with pytest.raises(ValueError, match="`data` must name a directory"):
         next(vs.studies.reproduce("table1", tmp_path, data=nowhere))
-    monkeypatch.setenv(paper_data.ENVIRONMENT, str(nowhere))
+    monkeypatch.setenv(DATA_VARIABLE, str(nowhere))
     with pytest.raises(ValueError, match="VSTATKIT_DATA in the environment"):
         next(vs.studies.reproduce("table1", tmp_path))
 
 
 def test_boston_from_r(monkeypatch):
-    monkeypatch.delenv(paper_data.ENVIRONMENT, raising=False)
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
     if shutil.which("Rscript") is None:
         pytest.skip("Rscript is not there")
     try:
-        source = paper_data.load("boston")
-    except paper_data.MissingDataError:
+        source = table1.load_dataset("boston")
+    except table1.MissingDataError:
         pytest.skip("R's MASS is not there")
     assert source.X.shape == (506, 13)
     assert source.y.mean() == pytest.approx(22.53, abs=0.01)
 
 
 def test_retinopathy_is_ucis():
-    source = paper_data.load("retinopathy", retinopathy_file())
+    source = table1.load_dataset("retinopathy", retinopathy_file())
     assert source.X.shape == (1151, 19)
     assert source.n_classes == 2
     assert source.y.sum() == 611
@@ -199,7 +198,7 @@ def test_retinopathy_is_ucis():
 def test_data_have_the_printed_shape(name):
     printed = read_printed("table1")
     row = printed[printed["dataset"] == name].iloc[0]
-    source = paper_data.load(name)
+    source = table1.load_dataset(name)
     X, y = source.draw(np.random.default_rng(1))
     assert X.shape == (row["n"], row["p"])
     assert len(y) == row["n"]
@@ -208,10 +207,10 @@ def test_data_have_the_printed_shape(name):
 
 def test_another_table_has_another_fingerprint(boston_csv):
     path, frame = boston_csv
-    before = paper_data.load("boston", path).fingerprint()
+    before = table1.load_dataset("boston", path).fingerprint()
     frame.iloc[3, 3] += 1e-9
     frame.to_csv(path, index=False)
-    assert paper_data.load("boston", path).fingerprint() != before
+    assert table1.load_dataset("boston", path).fingerprint() != before
 
 
 def test_scores_are_scikit_learns(rng):
@@ -227,7 +226,7 @@ def test_scores_are_scikit_learns(rng):
 
 @pytest.mark.parametrize(("name", "letter"), [("diabetes", "V"), ("iris", "U")])
 def test_forests_of_table_1_are_those_of_fit(name, letter):
-    experiment = table1.Prediction(name, paper_data.load(name), forests=1, trees=12)
+    experiment = table1.Prediction(name, table1.load_dataset(name), forests=1, trees=12)
     record = experiment.run(5, 2)
     rng = iteration_stream(5, experiment.name, 2, Draw.DATA)
     X, y = experiment.source.draw(rng)

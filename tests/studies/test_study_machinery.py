@@ -18,12 +18,9 @@ from tests.oracles.ensembles import SAME_ALGEBRA
 from vstatkit.sampling.design import to_dense
 from vstatkit.sampling.registry import make_design
 from vstatkit.studies import table2
-from vstatkit.studies.coverage_metrics import (
+from vstatkit.studies.coverage import (
     binomial_interval,
     covers_mean,
-    normality_bound,
-    normality_statistic,
-    proportion_bound,
     variance_ratio,
 )
 from vstatkit.studies.dgps import Line, Mars
@@ -209,18 +206,18 @@ def test_binomial_interval_is_scipys():
 def test_bounds_hold_at_their_level(rng):
     """Differences of two studies of the same thing exceed the bound in 1 %."""
     one, two = rng.binomial(500, 0.9, size=(2, 20_000)) / 500
-    bound = proportion_bound(one, 500, two, 500)
+    bound = table2.proportion_bound(one, 500, two, 500)
     assert np.mean(np.abs(one - two) > bound) == pytest.approx(0.01, abs=0.004)
     pair = rng.chisquare(2, size=(2, 20_000))
-    beyond = np.abs(pair[0] - pair[1]) > normality_bound()
+    beyond = np.abs(pair[0] - pair[1]) > table2.normality_bound()
     assert beyond.mean() == pytest.approx(0.01, abs=0.004)
 
 
 def test_normality_is_scipys_and_needs_iterations(rng):
     mean = rng.gamma(2, size=(50, 2))
     expected = stats.normaltest(mean).statistic
-    assert_allclose(normality_statistic(mean), expected, rtol=1e-8)
-    assert np.isnan(normality_statistic(mean[:10])).all()
+    assert_allclose(table2.normality_statistic(mean), expected, rtol=1e-8)
+    assert np.isnan(table2.normality_statistic(mean[:10])).all()
 
 
 def test_iterations_do_not_depend_on_order_or_workers(tmp_path):

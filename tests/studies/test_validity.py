@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import vstatkit as vs
 from vstatkit.cli import main
+from vstatkit.studies import validity
 from vstatkit.studies import validity_experiments as experiments
-from vstatkit.studies import validity_metrics
 from vstatkit.studies.dgps import DGPS
 from vstatkit.studies.experiment import Draw, iteration_stream
 from vstatkit.studies.validity import Findings, goals, report
@@ -173,9 +173,9 @@ def test_seeds_share_a_data_set():
 def test_the_centre_is_not_drawn_towards_the_estimates():
     mean = np.array([[0.0], [1.0], [5.0]])
     root = np.sqrt(1.5)
-    assert_allclose(validity_metrics.distance_to_centre(mean)[:, 0] / root, [2, 1, -3])
+    assert_allclose(validity.distance_to_centre(mean)[:, 0] / root, [2, 1, -3])
     many = np.random.default_rng(1).normal(size=(7, 3))
-    spread = (validity_metrics.distance_to_centre(many) ** 2).mean(axis=0)
+    spread = (validity.distance_to_centre(many) ** 2).mean(axis=0)
     assert_allclose(spread, many.var(axis=0, ddof=1))
 
 
@@ -183,16 +183,16 @@ def test_intervals_need_not_be_symmetric_and_nan_holds_nothing():
     mean = np.array([[0.0], [1.0], [5.0]])  # centres as seen: 2.449, 2.225, 1.326
     lower = np.array([-9.0, 2.2, 1.4])[:, None, None]
     upper = np.array([2.4, 2.3, np.nan])[:, None, None]
-    inside = validity_metrics.covers_centre(mean, lower, upper)
+    inside = validity.covers_centre(mean, lower, upper)
     assert_array_equal(inside[:, 0, 0], [0, 1, 0])
-    assert validity_metrics.covers_centre(mean, lower, upper + 0.1)[0, 0, 0] == 1
+    assert validity.covers_centre(mean, lower, upper + 0.1)[0, 0, 0] == 1
 
 
 def test_points_by_hand():
     mean = np.array([[0.0, 1], [2, 1], [4, 1]])
     record = hand_made(mean, half=[2.4, 0.5], variance=6.0)
     record["upper"][2, :, 0] += 1.2
-    frame = validity_metrics.point_frame({("fit", "noise"): record})
+    frame = validity.point_frame({("fit", "noise"): record})
     assert len(frame) == 2 * E
     row = frame[(frame["estimator"] == OURS) & (frame["point"] == 0)].iloc[0]
     assert row["ratio"] == pytest.approx(6 / 4)
@@ -222,7 +222,7 @@ def test_tests_and_bands_by_hand():
     record["shadow_p"] = for_all(np.zeros((4, 1)))
     record["shadow_lower"] = for_all(record["shadow_mean"] - half[:, :1])
     record["shadow_upper"] = for_all(record["shadow_mean"] + half[:, :1])
-    frame = validity_metrics.design_frame({("fit", "noise"): record})
+    frame = validity.design_frame({("fit", "noise"): record})
     assert list(frame["estimator"]) == list(ESTIMATORS)
     row = frame.iloc[LAST]
     assert (row["B"], row["data_sets"]) == (40, 4)
@@ -235,7 +235,7 @@ def test_tests_and_bands_by_hand():
 
 def test_what_estimators_do_not_have_is_missing():
     record = hand_made(np.arange(4.0)[:, None], half=9.0)
-    row = validity_metrics.design_frame({("estimators", "noise"): record}).iloc[0]
+    row = validity.design_frame({("estimators", "noise"): record}).iloc[0]
     assert row[["dead", "band", "shadows"]].isna().all()
 
 
@@ -243,7 +243,7 @@ def test_monte_carlo_errors_by_hand():
     total = for_all([[1.0], [3.0], [5.0]])
     stated = for_all([[1.0], [1.0], [np.sqrt(7)]])
     record = {"B": np.array([100.0, 200, 300]), "total": total, "mc_se": stated}
-    row = validity_metrics.seeds_frame({("auto", "noise"): record}).iloc[LAST]
+    row = validity.seeds_frame({("auto", "noise"): record}).iloc[LAST]
     assert row["realised"] == pytest.approx(2)
     assert row["stated"] == pytest.approx(np.sqrt(3))
     assert row["ratio"] == pytest.approx(2 / np.sqrt(3))
@@ -258,7 +258,7 @@ def test_the_chance_of_missing_the_goal(count):
         for j in range(count + 1)
         if 93 * count <= 100 * j <= 97.5 * count
     )
-    assert validity_metrics.chance_outside(count) == pytest.approx(1 - inside)
+    assert validity.chance_outside(count) == pytest.approx(1 - inside)
 
 
 def made_up(coverages, laws, *, ratio=1.0, dead=0.05, setting="fit"):

@@ -35,7 +35,7 @@ from vstatkit.sources import arrow
 from vstatkit.sources.arrow import ParquetPart
 from vstatkit.sources.disk_arrays import BLOCK_BYTES, GrowingArray
 from vstatkit.sources.recognition import find_source
-from vstatkit.workers import backends
+from vstatkit.workers import parallel
 from vstatkit.workers.shared_data import Parcel, pack, sent
 
 N_WORKERS = 2
@@ -283,7 +283,7 @@ def deadly(folder, victims, *arguments):
     """Make a call; when the third has begun, kill this worker and others, for once."""
     (folder / f"{os.getpid()}-{time.monotonic_ns()}").touch()
     begun = len(list(folder.glob("*-*")))
-    answer = backends.perform(*arguments)
+    answer = parallel.perform(*arguments)
     if begun >= 3:
         try:
             (folder / "killed").touch(exist_ok=False)
@@ -298,7 +298,7 @@ def deadly(folder, victims, *arguments):
 @pytest.fixture
 def death(client, monkeypatch, tmp_path):
     """A worker that dies of the calls; whether it did."""
-    monkeypatch.setattr(backends, "perform", functools.partial(deadly, tmp_path, ()))
+    monkeypatch.setattr(parallel, "perform", functools.partial(deadly, tmp_path, ()))
     return tmp_path / "killed"
 
 
@@ -314,7 +314,7 @@ def test_data_that_are_lost_with_all_workers_are_sent_again(
 ):
     everybody = tuple(client.run(os.getpid).values())
     monkeypatch.setattr(
-        backends, "perform", functools.partial(deadly, death.parent, everybody)
+        parallel, "perform", functools.partial(deadly, death.parent, everybody)
     )
     found = fitted("forest")
     assert death.exists()
@@ -323,7 +323,7 @@ def test_data_that_are_lost_with_all_workers_are_sent_again(
 
 
 @pytest.mark.parametrize("error", [KeyError, OSError])
-@pytest.mark.parametrize("times", [1, backends.ATTEMPTS])
+@pytest.mark.parametrize("times", [1, parallel.ATTEMPTS])
 def test_data_lost_on_their_way_are_sent_again(client, monkeypatch, error, times):
     """As they are when a worker dies while they are sent."""
     scatter, failures = client.scatter, []
@@ -335,8 +335,8 @@ def test_data_lost_on_their_way_are_sent_again(client, monkeypatch, error, times
         return scatter(*arguments, **options)
 
     monkeypatch.setattr(client, "scatter", fail)
-    monkeypatch.setattr(backends, "SECONDS_BETWEEN_COUNTS", 0.01)
-    if times < backends.ATTEMPTS:
+    monkeypatch.setattr(parallel, "SECONDS_BETWEEN_COUNTS", 0.01)
+    if times < parallel.ATTEMPTS:
         same(fitted("ols"), here(fitted, "ols"))
     else:
         with pytest.raises(vs.WorkerError, match="while data were sent"):
@@ -353,15 +353,15 @@ class Lost:
 
 def test_what_is_lost_again_waits_until_the_scheduler_has_noticed(monkeypatch):
     waited = []
-    monkeypatch.setattr(backends.time, "sleep", waited.append)
-    cluster = object.__new__(backends.Dask)
+    monkeypatch.setattr(parallel.time, "sleep", waited.append)
+    cluster = object.__new__(parallel.Dask)
     cluster._numbers, cluster._attempts = {}, Counter()
-    for _ in range(backends.ATTEMPTS):
+    for _ in range(parallel.ATTEMPTS):
         lost = Lost()
         cluster._numbers[lost] = 7
         cluster._attempts[7] += 1
-        last = cluster._attempts[7] == backends.ATTEMPTS
-        with pytest.raises(vs.WorkerError if last else backends.LostError):
+        last = cluster._attempts[7] == parallel.ATTEMPTS
+        with pytest.raises(vs.WorkerError if last else parallel.LostError):
             cluster.take(lost)
     assert waited == [0.0, 1.0, 2.0]
 
@@ -369,9 +369,9 @@ def test_what_is_lost_again_waits_until_the_scheduler_has_noticed(monkeypatch):
 def test_work_that_is_lost_too_often_is_given_up(client, death, monkeypatch):
     everybody = tuple(client.run(os.getpid).values())
     monkeypatch.setattr(
-        backends, "perform", functools.partial(deadly, death.parent, everybody)
+        parallel, "perform", functools.partial(deadly, death.parent, everybody)
     )
-    monkeypatch.setattr(backends, "ATTEMPTS", 1)
+    monkeypatch.setattr(parallel, "ATTEMPTS", 1)
     with pytest.raises(vs.WorkerError, match="were lost 1 times"):
         fit("forest")
 

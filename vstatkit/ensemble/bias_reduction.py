@@ -30,7 +30,7 @@ from vstatkit.sampling.design import IidDesign, SubsampleDesign
 from vstatkit.sampling.streams import Purpose, learner_keys
 from vstatkit.text import short_repr
 from vstatkit.variance.registry import resolve_for_design
-from vstatkit.workers.progress import progress_bar
+from vstatkit.workers.parallel import progress_bar
 
 # Stages of learners, those with the least bias first.
 STAGES = {

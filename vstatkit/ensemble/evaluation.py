@@ -29,7 +29,7 @@ from vstatkit.kernels.base import (
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, learner_keys, stream
 from vstatkit.workers import go_on, in_parallel
-from vstatkit.workers.progress import progress_bar
+from vstatkit.workers.parallel import progress_bar
 
 BATCH_SIZE = 64  # learners evaluated in one batch
 # Most tasks; above this several batches make a task, since each returns sums.

@@ -35,7 +35,7 @@ from vstatkit.kernels.tree_prediction import Grid, compute_dependence, sum_predi
 from vstatkit.sampling.design import SubsampleDesign, to_dense
 from vstatkit.text import short_repr
 from vstatkit.workers import go_on, in_parallel
-from vstatkit.workers.progress import progress_bar
+from vstatkit.workers.parallel import progress_bar
 
 Answer = TypeVar("Answer")
 

@@ -17,7 +17,7 @@ from vstatkit.sampling.design import to_dense
 from vstatkit.sampling.given import ResampledDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.workers import go_on, in_parallel
-from vstatkit.workers.progress import progress_bar
+from vstatkit.workers.parallel import progress_bar
 
 LEARNERS_PER_TASK = 32  # learners that one task predicts out-of-bag rows with
 

@@ -11,15 +11,14 @@ import pandas as pd
 from vstatkit._typing import DataLike
 from vstatkit.api import fit
 from vstatkit.ensemble.bias_reduction import TARGETS
-from vstatkit.ensemble.growth import MAX_B
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.registry import KERNELS
 from vstatkit.plots.registry import PLOTS
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.prediction_results import METHODS
 from vstatkit.sampling.registry import DESIGNS
-from vstatkit.shell.input_files import STDIN
 from vstatkit.shell.input_tables import (
+    STDIN,
     QueryPoints,
     list_predictors,
     open_table,
@@ -36,8 +35,8 @@ from vstatkit.shell.outputs import (
     draw,
     print_note,
     tables_of,
-    write_answer,
 )
+from vstatkit.storage.archive import write_text_whole
 from vstatkit.validation import ARGUMENTS
 from vstatkit.variance.registry import ESTIMATORS
 
@@ -81,8 +80,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(name, help=description)
     for title, options in _options_by_group().items():
         group: Any = parser.add_argument_group(title)
-        for flags, (text, settings) in options.items():
+        for flags, option in options.items():
             names, _, metavar = flags.partition(" ")
+            text, settings = (option, {}) if isinstance(option, str) else option
             shown = {"metavar": metavar} if metavar else {}
             group.add_argument(*names.split(","), help=text, **shown, **settings)
 
@@ -96,26 +96,28 @@ _SEVERAL = {"action": "append", "default": []}
 _FILES = {**_SEVERAL, "type": Path}
 _FILE = {"type": Path}
 _FLAG = {"action": "store_true"}
+# Help text, or help text and further arguments of `add_argument`.
+Option = str | tuple[str | None, dict[str, Any]]
 
 
-def _options_by_group() -> dict[str, dict[str, tuple[str | None, dict[str, Any]]]]:
-    """List flags and placeholder, help text and further arguments of `add_argument`.
+def _options_by_group() -> dict[str, dict[str, Option]]:
+    """List the options of every group, by their flags and placeholder.
 
     The choices are read when the command runs: plugins may have added some.
     """
     return {
         "the model": {
             "--kernel": (None, {"default": "forest", "choices": list(KERNELS)}),
-            "--at FILE": ("rows to predict; a table as above", {}),
-            "--groups COLUMN": ("clusters, which are resampled whole", {}),
-            "--weights COLUMN": ("sampling weights of the rows", {}),
+            "--at FILE": "rows to predict; a table as above",
+            "--groups COLUMN": "clusters, which are resampled whole",
+            "--weights COLUMN": "sampling weights of the rows",
             "--missing": (
                 "rows with missing values: drop them, stop, or hand them to the kernel",
-                {"default": "drop", "choices": ["drop", "raise", "pass"]},
+                {"choices": ["drop", "raise", "pass"]},
             ),
             "--target": (
                 "what intervals cover: the expectation of the ensemble, or E[y|x]",
-                {"default": "mean", "choices": TARGETS},
+                {"choices": TARGETS},
             ),
             "--option NAME=VALUE": (
                 "of the kernel or design, such as max_features=3 or honest=true; "
@@ -124,25 +126,22 @@ def _options_by_group() -> dict[str, dict[str, tuple[str | None, dict[str, Any]]
             ),
         },
         "subsamples and standard errors": {
-            "--k": ("subsample size, or a fraction of the rows", {}),
+            "--k": "subsample size, or a fraction of the rows",
             "--B": ("number of base learners, auto or complete", {"default": "auto"}),
             "--tol": (
                 "auto stops at this relative Monte Carlo error of the standard errors "
                 f"({TOL:g})",
-                {"type": float, "default": TOL},
+                {"type": float},
             ),
-            "--max-B B": (
-                "auto stops there in any case",
-                {"type": int, "default": MAX_B},
-            ),
+            "--max-B B": ("auto stops there in any case", {"type": int}),
             "--no-replace,--without-replacement": (
                 "subsample without replacement: a U- instead of a V-statistic",
                 {"dest": "without_replacement", **_FLAG},
             ),
-            "--design": (None, {"default": "auto", "choices": ["auto", *DESIGNS]}),
+            "--design": (None, {"choices": ["auto", *DESIGNS]}),
             "--variance NAME": (
                 f"estimator: auto, corrected, {', '.join(ESTIMATORS)}",
-                {"default": "auto", "choices": ["auto", "corrected", *ESTIMATORS]},
+                {"choices": ["auto", "corrected", *ESTIMATORS]},
             ),
             "--alpha": (
                 "intervals at 1 - alpha (0.05)",
@@ -155,17 +154,11 @@ def _options_by_group() -> dict[str, dict[str, tuple[str | None, dict[str, Any]]
             "--seed": ("repeats the same numbers", {"type": int}),
         },
         "how the tables are written": {
-            "--sep": (
-                "separator of fields: one character, tab or space; default: comma, "
-                "or tab in .tsv and .tab files",
-                {},
-            ),
-            "--encoding NAME": (
-                "encoding of text, such as cp1252 or utf-16 (utf-8)",
-                {},
-            ),
-            "--decimal SIGN": ("decimal sign: . or , (.)", {}),
-            "--thousands SIGN": ("sign between thousands (none)", {}),
+            "--sep": "separator of fields: one character, tab or space; default: "
+            "comma, or tab in .tsv and .tab files",
+            "--encoding NAME": "encoding of text, such as cp1252 or utf-16 (utf-8)",
+            "--decimal SIGN": "decimal sign: . or , (.)",
+            "--thousands SIGN": "sign between thousands (none)",
             "--na TEXT": (
                 "stands for a missing value, besides NA, nan and nothing; may be given "
                 "several times",
@@ -184,10 +177,7 @@ def _options_by_group() -> dict[str, dict[str, tuple[str | None, dict[str, Any]]
                 _FILES,
             ),
             "--plot-kind KIND": (", ".join(PLOTS), {"choices": list(PLOTS)}),
-            "--plot-of COLUMN": (
-                "predictor of the profile or the partial dependence",
-                {},
-            ),
+            "--plot-of COLUMN": "predictor of the profile or the partial dependence",
             "--report FILE": (
                 "write one page to hand on (.html): tables, pictures, notes, settings",
                 _FILE,
@@ -201,7 +191,7 @@ def _options_by_group() -> dict[str, dict[str, tuple[str | None, dict[str, Any]]
                 "command resumes from it after an interruption",
                 _FILE,
             ),
-            "--memory-limit SIZE": ("most memory to use, such as 2GB", {}),
+            "--memory-limit SIZE": "most memory to use, such as 2GB",
         },
     }
 
@@ -216,18 +206,21 @@ def run(options: argparse.Namespace) -> int:
         prediction = results.get_prediction(at.frame, obs_method=options.obs_method)
         predictions = at.align(prediction.summary_frame(options.alpha))
     tables = tables_of(results, predictions, options.alpha)
-    text = as_printed(results, tables, Show(options.alpha, options.full))
-    _write(options, results, tables)  # first: what reads the text may stop reading
+    show = Show(options.alpha, options.full)
+    text = as_printed(results, tables, show)
+    # Files are written first: the reader of standard output may stop reading.
+    _write(options, results, tables, show)
     print(text, end="")
     return 0
 
 
 def _write(
-    options: argparse.Namespace, results: EnsembleResults, tables: Tables
+    options: argparse.Namespace, results: EnsembleResults, tables: Tables, show: Show
 ) -> None:
     """Write files, and say so beside what is printed."""
     for path in options.out:
-        write_answer(path, results, tables, Show(options.alpha, options.full))
+        text = WRITERS[path.suffix.lower()](results, tables, show)
+        write_text_whole(path, text)
         print_note(f"table written to {path}")
     for path in options.plot:
         draw(path, results, options.plot_kind, options.plot_of)
@@ -243,7 +236,7 @@ def _write(
 def _fit(
     options: argparse.Namespace, data: DataLike, at: pd.DataFrame | None
 ) -> EnsembleResults:
-    given = vars(options)
+    values = vars(options)
     return fit(
         options.formula,
         data,
@@ -253,13 +246,13 @@ def _fit(
         at=None if KERNELS[options.kernel].coefficients else at,
         rng=options.seed,
         eval_env="restricted",
-        **{name: given[name] for name in UNCHANGED},
+        **{name: values[name] for name in UNCHANGED if values[name] is not None},
         **dict(map(_option, options.option)),
     )
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse, before the data are read, what could not be done in the end."""
+    """Check the options before the data are read."""
     if "~" not in options.formula:
         swapped = " The formula comes first." if "~" in options.data else ""
         raise ValueError(

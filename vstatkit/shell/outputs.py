@@ -15,11 +15,10 @@ from statsmodels.iolib.table import SimpleTable
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.summary import (
     EnsembleSummary,
-    Section,
     components_section,
     normality_section,
 )
-from vstatkit.storage.archive import write_text_whole, write_whole
+from vstatkit.storage.archive import write_whole
 
 # Estimates, effects and predictions, by these names.
 Tables = Mapping[str, pd.DataFrame]
@@ -131,18 +130,15 @@ def as_markdown(results: EnsembleResults, tables: Tables, show: Show) -> str:
     for name, table in tables.items():
         rows = _markdown_table(map(str, table.columns), table.itertuples(index=False))
         parts += [f"## {name.capitalize()}\n", rows]
-    for section in _more_sections(results) if show.full else ():
-        cells = zip(section.stubs, section.cells, strict=True)
-        texts = ([stub, *row] for stub, row in cells)
-        rows = _markdown_table(["", *section.headers], texts)
-        parts += [f"## {section.name}\n", rows]
+    if show.full:
+        sections = components_section(results), normality_section(results)
+        for section in filter(None, sections):
+            cells = zip(section.stubs, section.cells, strict=True)
+            texts = ([stub, *row] for stub, row in cells)
+            rows = _markdown_table(["", *section.headers], texts)
+            parts += [f"## {section.name}\n", rows]
     notes = str(results.summary(show.alpha, full=show.full)).partition("\nNotes:\n")[2]
     return "\n".join([*parts, f"```text\n{notes}\n```\n"])
-
-
-def _more_sections(results: EnsembleResults) -> list[Section]:
-    sections = [components_section(results), normality_section(results)]
-    return [section for section in sections if section is not None]
 
 
 def _markdown_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -209,13 +205,6 @@ WRITERS: dict[str, Callable[[EnsembleResults, Tables, Show], str]] = {
     ".tex": as_latex,
     ".txt": as_text,
 }
-
-
-def write_answer(
-    path: Path, results: EnsembleResults, tables: Tables, show: Show
-) -> None:
-    """Write an answer as the ending of the file says."""
-    write_text_whole(path, WRITERS[path.suffix.lower()](results, tables, show))
 
 
 def draw(

@@ -12,7 +12,18 @@ from vstatkit.exceptions import MissingPackageError
 BATCH_ROWS = 131_072  # most rows of a batch
 
 
-class Source(Protocol):
+class Part(Protocol):
+    """Rows of a source that follow each other, and can be read by themselves."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Read some of the columns, always in the same order of rows.
+
+        No batch is empty or has more than `BATCH_ROWS` rows; other columns are not
+        read. The index of a batch counts its own rows from 0.
+        """
+
+
+class Source(Part, Protocol):
     """Observations in rows, which are read in batches; messages show its `str`."""
 
     @property
@@ -22,20 +33,6 @@ class Source(Protocol):
     @property
     def n_rows(self) -> int | None:
         """Number of rows; None if it is unknown before reading."""
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Read some of the columns, always in the same order of rows.
-
-        No batch has more than `BATCH_ROWS` rows or none at all; other columns
-        are not read. The index of a batch counts its own rows from 0.
-        """
-
-
-class Part(Protocol):
-    """Rows of a source that follow each other, and can be read by themselves."""
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Read some of the columns; see `Source.batches`."""
 
 
 def parts_of(source: Source) -> Sequence[Part]:

@@ -273,23 +273,23 @@ NO_YES = ("no", "yes")
 _DESIGNS = (
     _uniform_dgp(
         "mars",
-        "Friedman's function of five uniform predictors, all at work",
+        "Friedman's function of five uniform predictors",
         *((5, 5), friedman_mean),
         n=250,
     ),
     _uniform_dgp(
         "friedman10",
-        "the same function, five more predictors do nothing",
+        "Friedman's function and five null predictors",
         *((5, 10), friedman_mean),
     ),
     _uniform_dgp(
         "noise",
-        "five predictors, none of which does anything",
+        "five null predictors",
         *((0, 5), lambda X: np.zeros(len(X))),
     ),
     DGP(
         "linear20",
-        "twenty normal predictors, ten with the slopes 1, 1/2, ..., 1/10",
+        "twenty normal predictors; ten have the slopes 1, 1/2, ..., 1/10",
         normal_predictors(20),
         lambda X: X[predictor_names(10)].to_numpy() @ (1 / np.arange(1, 11)),
         add_normal_noise,
@@ -298,31 +298,31 @@ _DESIGNS = (
     ),
     _uniform_dgp(
         "heavy",
-        "a line and a wave, errors by Student's t with 3 degrees of freedom",
+        "a line and a wave; Student's t errors with 3 degrees of freedom",
         *((2, 4), _wave_mean, add_t_noise),
     ),
     _uniform_dgp(
         "spread",
-        "a line and a wave, errors whose spread grows elevenfold with x1",
+        "a line and a wave; the standard deviation of the errors is 0.2 + 2 x1",
         *((2, 4), _wave_mean, _add_heteroskedastic_noise),
     ),
     DGP(
         "correlated",
-        "a chain of five normal predictors correlated at 0.9, two of them at work",
+        "a chain of five normal predictors correlated at 0.9, two of them relevant",
         *(draw_chain, chain_mean, add_normal_noise, chain_points()),
         null=("x6", "x7"),
         proxies=("x2", "x3", "x5"),
     ),
     DGP(
         "levels",
-        "a factor of twelve levels and a slope; a factor of four does nothing",
+        "a factor of twelve levels and a slope; a null factor of four levels",
         *(_draw_factors, _level_mean, add_normal_noise, _factor_points()),
         n=240,
         null=("h", "x2"),
     ),
     _uniform_dgp(
         "binary",
-        "two classes in balance",
+        "two balanced classes",
         *((2, 4), _binary_probabilities(0.0), draw_classes),
         classes=NO_YES,
     ),
@@ -342,7 +342,7 @@ _DESIGNS = (
     ),
     DGP(
         "clusters",
-        "forty clusters of six rows, random effects as large as the noise",
+        "forty clusters of six rows; random effects as large as the noise",
         _draw_clusters,
         lambda X: np.asarray(3 * X["x1"] + 2 * X["x2"]),
         *(_add_random_effects, query_points(4)),
@@ -373,7 +373,7 @@ _DESIGNS = (
     ),
     _uniform_dgp(
         "exclusive",
-        "the exclusive or of two predictors, neither of which acts alone",
+        "the exclusive or of two predictors; neither has a main effect",
         *((2, 4), lambda X: 2 * np.sign((X["x1"] - 0.5) * (X["x2"] - 0.5)).to_numpy()),
         points=query_points(4).replace(0.5, 0.4),  # away from a step
         held_out=True,

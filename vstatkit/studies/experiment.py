@@ -75,25 +75,22 @@ def iteration_stream(
 
 def check_seed(seed: Any) -> int:
     """Return the seed as an int; raise if it is not a whole number from zero on."""
-    _check_whole("seed", seed)
-    if seed < 0:
-        raise ValueError(f"`seed` must be zero or more; got {seed}.")
-    return int(seed)
+    return _check_whole("seed", seed, 0, "zero or more")
 
 
 def check_iterations(iterations: Any) -> int:
     """Return the number of iterations as an int; raise unless it is at least 2."""
-    _check_whole("iterations", iterations)
-    if iterations < 2:
-        raise ValueError(
-            f"`iterations` must be at least 2, to estimate variances; got {iterations}."
-        )
-    return int(iterations)
+    return _check_whole(
+        "iterations", iterations, 2, "at least 2, to estimate variances"
+    )
 
 
-def _check_whole(name: str, value: Any) -> None:
+def _check_whole(name: str, value: Any, least: int, bound: str) -> int:
     if not is_whole(value):
         raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
+    if value < least:
+        raise ValueError(f"`{name}` must be {bound}; got {value}.")
+    return int(value)
 
 
 class Checkpoints:
@@ -106,9 +103,8 @@ class Checkpoints:
         self._directory = directory
         settings = {"experiment": experiment.name, "seed": seed}
         settings |= experiment.settings()
-        fingerprint = getattr(experiment, "fingerprint", None)
-        if fingerprint is not None:
-            settings |= fingerprint(seed)
+        if hasattr(experiment, "fingerprint"):
+            settings |= experiment.fingerprint(seed)
         settle_settings(directory, settings, hashed=FINGERPRINTS, note=FINGERPRINT_NOTE)
 
     def load(self) -> dict[int, Record]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Bools, Floats
-from vstatkit.studies.coverage_metrics import true_variance, variance_ratio
+from vstatkit.studies.coverage import true_variance, variance_ratio
 from vstatkit.studies.dgps import Line
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.methods import Components
@@ -279,8 +279,7 @@ def draw_samplings(cells: Sequence[Cell], k: int, field: str) -> "Figure":
     }
     figure, axes = _draw_panels(panels, RAW, field, room=2)
     if field == "zeta_k":
-        for ax in axes:
-            _plain_ticks(ax)
+        _label_plainly(axes)
     return figure
 
 
@@ -383,21 +382,19 @@ def _draw_boxes(
         ax.axhline(
             float(true_variance(cells[0].mean)), color=COLOURS["red"], linewidth=1.6
         )
-    ax.set_yscale("log")
-    ax.set_xlim(-0.5, len(SIZES) - 0.5)
+    ax.set(yscale="log", xlim=(-0.5, len(SIZES) - 0.5), xlabel="Trees B")
     ax.set_xticks(range(len(SIZES)), [f"{B}" for B in SIZES])
-    ax.set_xlabel("Trees B")
     clean_axes(ax)
 
 
-def _plain_ticks(ax: "Axes") -> None:
-    """Label 0.2, 0.5, 1, 2 on an axis that spans little more than a decade."""
-    from matplotlib.ticker import FuncFormatter, LogLocator  # noqa: PLC0415
+def _label_plainly(axes: Sequence["Axes"]) -> None:
+    """Label 0.2, 0.5, 1, 2 on axes that span little more than a decade."""
+    from matplotlib.ticker import LogLocator  # noqa: PLC0415
 
-    plain = FuncFormatter(lambda value, _: f"{value:g}")
-    ax.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-    ax.yaxis.set_major_formatter(plain)
-    ax.yaxis.set_minor_formatter(plain)
+    for ax in axes:
+        ax.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("{x:g}")
 
 
 # Variance components as the number of learners grows.
@@ -493,8 +490,7 @@ def draw_components(table: pd.DataFrame) -> "Figure":
     low, high = table["empirical"] - error, table["empirical"] + error
     ax.fill_between(table["B"], low, high, color="0.8", linewidth=0)
     ax.set_ylim(bottom=0)
-    ax.set_xlabel("Trees B")
-    ax.set_ylabel("Variance of the ensemble at x = 10")
+    ax.set(xlabel="Trees B", ylabel="Variance of the ensemble at x = 10")
     ax.legend(frameon=False)
     clean_axes(ax)
     return figure

@@ -235,8 +235,6 @@ def sampling_variance(method: str, prefix: Prefix) -> Floats:
 
 
 Interval = Literal["normal", "t"]
-
-
 Measure = Callable[[Prefix], Record]  # a function of an ensemble whose result is saved
 
 

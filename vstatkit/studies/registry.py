@@ -1,14 +1,15 @@
 """Registry of studies, and `reproduce`, which runs them and writes their reports."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from vstatkit.studies.experiment import Experiment, Record, run_experiment
-from vstatkit.studies.paper_data import resolve_data_path
 from vstatkit.studies.report import Report
 
+DATA_VARIABLE = "VSTATKIT_DATA"  # environment variable that names the data of Table 1
 CHECKPOINTS = "checkpoints"
 QUICK_FOLDER = "quick"
 
@@ -246,7 +247,7 @@ def _resolve_options(
 ) -> dict[str, Sequence[str]]:
     """Replace aliases; raise if an option is unknown or belongs to another part."""
     owners, aliases = options(), _aliases()
-    resolved: dict[str, Sequence[str]] = {}
+    selection: dict[str, Sequence[str]] = {}
     for key, names in given.items():
         if names is None:
             continue
@@ -259,9 +260,23 @@ def _resolve_options(
         owner = owners[option].part
         if owner != part:
             raise ValueError(f"`{key}` is an option of {owner!r} only; got {part!r}.")
-        if option in resolved:
+        if option in selection:
             raise ValueError(
                 f"give one of {option!r} and its alias, not both; got {key!r} too."
             )
-        resolved[option] = names
-    return resolved
+        selection[option] = names
+    return selection
+
+
+def resolve_data_path(given: Path | str | None) -> Path | None:
+    """Return the path of the data, by default from the environment; it must exist."""
+    path = os.environ.get(DATA_VARIABLE) if given is None else given
+    if not path:
+        return None
+    if not Path(path).exists():
+        origin = f"{DATA_VARIABLE} in the environment" if given is None else "`data`"
+        raise ValueError(
+            f"{origin} must name a directory with boston.csv and retinopathy.arff, or "
+            f"one of the two; {path} does not exist."
+        )
+    return Path(path)

@@ -52,7 +52,6 @@ class Scale:
 FULL = Scale()
 QUICK = Scale(units=5, learners=10, suffix="-quick")
 
-
 Generator = Callable[[np.random.Generator], DataLike]
 Meaning = dict[str, tuple[str, ...]]
 

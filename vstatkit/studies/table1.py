@@ -1,22 +1,29 @@
 """Table 1: prediction error of forests by sampling and subsample size."""
 
+import hashlib
 import math
-from collections.abc import Mapping
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from vstatkit import datasets
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluation import Task, evaluate
+from vstatkit.exceptions import VstatkitError
 from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.registry import subsample_size
-from vstatkit.studies import paper_data
+from vstatkit.studies.dgps import Mars
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
-from vstatkit.studies.registry import Plan
+from vstatkit.studies.registry import DATA_VARIABLE, Plan, resolve_data_path
 from vstatkit.studies.report import (
     COLOURS,
     Report,
@@ -38,6 +45,156 @@ FRACTIONS = (0.2, 0.4, 0.6, 0.8, 1.0)
 # Whether subsamples are drawn with replacement, by the letter of the column.
 STATISTICS = {"U": False, "V": True}
 WITHIN = 3.0  # largest accepted distance from print, in standard deviations over splits
+R_SECONDS = 60  # time limit for R to write a data set
+
+
+class MissingDataError(VstatkitError):
+    """A data set is missing; the message says how to get it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """A fixed table of predictors and responses, or class codes."""
+
+    X: Floats
+    y: Floats
+    n_classes: int | None
+
+    def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Return the table, whatever the stream."""
+        return self.X, self.y
+
+    def fingerprint(self) -> str:
+        """Hash the table, so that checkpoints of another table raise an error."""
+        return hashlib.sha256(self.X.tobytes() + self.y.tobytes()).hexdigest()
+
+
+@dataclass(frozen=True)
+class SimulatedTable:
+    """A table drawn again for every split; the response is `y`."""
+
+    generator: Mars
+    n_classes: None = None
+
+    def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw a table."""
+        frame = self.generator(rng)
+        return _numbers(frame.drop(columns="y")), _numbers(frame["y"])
+
+    def fingerprint(self) -> str:
+        """Describe the generator."""
+        return repr(self.generator)
+
+
+Source = Observations | SimulatedTable
+
+
+def load_dataset(name: str, path: Path | None = None) -> Source:
+    """Load a data set of Table 1 by name, or raise `MissingDataError`.
+
+    `path` is a directory with `boston.csv` and `retinopathy.arff`, or one of the two
+    files; by default the value of the environment variable `VSTATKIT_DATA`.
+    """
+    return SOURCES[name](resolve_data_path(path))
+
+
+def _from_loader(loader: Callable[[], pd.DataFrame]) -> Callable[[Path | None], Source]:
+    return lambda path: _from_frame(loader())
+
+
+def _from_frame(frame: pd.DataFrame) -> Observations:
+    """Take the last column as the response."""
+    if frame.isna().any(axis=None):
+        raise MissingDataError(
+            f"the data must have no missing values; column "
+            f"{frame.columns[frame.isna().any()][0]!r} has some."
+        )
+    X, response = _numbers(frame.iloc[:, :-1]), frame.iloc[:, -1]
+    if isinstance(response.dtype, pd.CategoricalDtype):
+        codes = np.asarray(response.cat.codes, dtype=np.float64)
+        return Observations(X, codes, len(response.cat.categories))
+    return Observations(X, _numbers(response), None)
+
+
+def _numbers(frame: pd.DataFrame | pd.Series) -> Floats:
+    return np.ascontiguousarray(frame.to_numpy(dtype=np.float64))
+
+
+def _find(path: Path | None, names: tuple[str, ...]) -> Path | None:
+    """Find a file with one of these names; a given file must have their suffix."""
+    if path is None:
+        return None
+    if path.is_file():
+        return path if path.suffix == Path(names[0]).suffix else None
+    return next((path / name for name in names if (path / name).is_file()), None)
+
+
+def _boston(path: Path | None) -> Observations:
+    file = _find(path, ("boston.csv", "Boston.csv"))
+    frame = _boston_from_r() if file is None else pd.read_csv(file)
+    frame.columns = frame.columns.str.lower()
+    if "medv" not in frame or frame.shape != (506, 14):
+        raise MissingDataError(
+            f"boston must have 506 rows and 14 columns, `medv` among them, as R's "
+            f"MASS::Boston; {file or 'R'} has {frame.shape[0]} rows and the columns "
+            f"{', '.join(frame.columns)}."
+        )
+    return _from_frame(frame[[*frame.columns.drop("medv"), "medv"]])
+
+
+def _boston_from_r() -> pd.DataFrame:
+    """Read MASS::Boston from R."""
+    with tempfile.TemporaryDirectory() as directory:
+        target = Path(directory) / "boston.csv"
+        code = "write.csv(MASS::Boston, commandArgs(TRUE)[1], row.names = FALSE)"
+        command = ["Rscript", "--vanilla", "-e", code, str(target)]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=R_SECONDS)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise MissingDataError(
+                "boston is not there: install R with its package MASS (Debian: "
+                "r-cran-mass), or put MASS::Boston as boston.csv into the directory "
+                f"that --data or {DATA_VARIABLE} names."
+            ) from error
+        return pd.read_csv(target)
+
+
+def _retinopathy(path: Path | None) -> Observations:
+    file = _find(path, ("retinopathy.arff", "messidor_features.arff"))
+    if file is None:
+        raise MissingDataError(
+            "retinopathy is not there: download the file messidor_features.arff of "
+            "UCI's data set 329, Diabetic Retinopathy Debrecen "
+            "(https://archive.ics.uci.edu/dataset/329), and name it, or its "
+            f"directory, by --data or {DATA_VARIABLE}."
+        )
+    from scipy.io import arff  # noqa: PLC0415 slow import
+
+    try:
+        frame = pd.DataFrame(arff.loadarff(file)[0])
+    except (OSError, ValueError, StopIteration, NotImplementedError) as error:
+        raise MissingDataError(
+            f"retinopathy: {file} cannot be read as an ARFF file."
+        ) from error
+    if frame.shape != (1151, 20):
+        raise MissingDataError(
+            f"retinopathy must have 1151 rows and 20 columns; {file} has "
+            f"{frame.shape[0]} and {frame.shape[1]}."
+        )
+    response = pd.Categorical(frame.iloc[:, -1].astype(float))
+    return _from_frame(frame.iloc[:, :-1].assign(response=response))
+
+
+# Data sets in the order of the table.
+SOURCES: dict[str, Callable[[Path | None], Source]] = {
+    "boston": _boston,
+    "diabetes": _from_loader(partial(datasets.diabetes, scaled=True)),
+    "MARS": lambda path: SimulatedTable(Mars()),
+    "iris": _from_loader(datasets.iris),
+    "digits": _from_loader(datasets.digits),
+    "retinopathy": _retinopathy,
+    "breast_cancer": _from_loader(datasets.breast_cancer),
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +202,7 @@ class Prediction:
     """Random splits of a data set, with forests fitted to one part and scored."""
 
     dataset: str
-    source: paper_data.Source
+    source: Source
     forests: int = FORESTS  # for each split, sampling and fraction
     trees: int = TREES  # in each forest
     quick: bool = False
@@ -115,10 +272,10 @@ def run(plan: Plan) -> Findings:
     records: dict[str, Record] = {}
     missing: dict[str, str] = {}
     size = {"forests": 2, "trees": 10} if plan.quick else {}
-    for name in paper_data.SOURCES:
+    for name in SOURCES:
         try:
-            source = paper_data.load(name, plan.path)
-        except paper_data.MissingDataError as error:
+            source = load_dataset(name, plan.path)
+        except MissingDataError as error:
             missing[name] = str(error)
             continue
         experiment = Prediction(name, source, quick=plan.quick, **size)

@@ -5,17 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
-from vstatkit.studies.coverage_metrics import (
-    LEVEL,
-    PRINTED_ITERATIONS,
-    interval_frame,
-    normal_quantile,
-    normality_bound,
-    normality_statistic,
-    proportion_bound,
-    ratio_of,
-)
+from vstatkit._typing import Floats
+from vstatkit.inference.normality import normality_tests
+from vstatkit.studies.coverage import Ratio, interval_frame, normal_quantile
 from vstatkit.studies.dgps import Mars
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
 from vstatkit.studies.methods import Intervals, Method
@@ -46,6 +40,10 @@ KEYS = ["k", "B", "point"]
 DIGITS = {"normality": 2, "ratio": 2, "coverage": 1}
 # Largest relative deviation of the IJ ratios at p1 that counts as agreement.
 WITHIN = 0.25
+LEVEL = 0.99  # level of the bounds for differences from the printed numbers
+PRINTED_ITERATIONS = 500  # iterations behind each number in the paper's Table 2
+# Fewest iterations for which the normality statistic is computed.
+NORMALITY_ITERATIONS = 20
 
 IJ = Method("IJ", "ij", monte_carlo=False)
 FORMULA = Method("corrected-V", "corrected_v")
@@ -100,6 +98,41 @@ def run(plan: Plan) -> Findings:
     """Run the simulation."""
     study = simulation(plan.seed, QUICK if plan.quick else FULL)
     return plan.run(study, ITERATIONS), study
+
+
+def proportion_bound(p1: Floats, n1: int, p2: Floats, n2: int) -> Floats:
+    """Bound the difference of two proportions of the same events."""
+    pooled = (p1 * n1 + p2 * n2) / (n1 + n2)
+    variance = pooled * (1 - pooled) * (1 / n1 + 1 / n2)
+    return normal_quantile(LEVEL) * np.sqrt(variance)
+
+
+def normality_bound() -> float:
+    """Bound the difference of two normality statistics of normal data.
+
+    Each is chi-square with two degrees of freedom; the absolute difference of two
+    independent ones has the same distribution.
+    """
+    return float(stats.chi2.isf(1 - LEVEL, 2))
+
+
+def normality_statistic(mean: Floats) -> Floats:
+    """D'Agostino and Pearson's statistic of every column, shape (m,).
+
+    NaN for fewer than `NORMALITY_ITERATIONS` iterations.
+    """
+    if len(mean) < NORMALITY_ITERATIONS:
+        return np.full(mean.shape[1], np.nan)
+    return normality_tests(mean)["omnibus"].to_numpy(dtype=np.float64)
+
+
+def ratio_of(frame: pd.DataFrame) -> Ratio:
+    """Read the ratios of a table by `interval_frame`."""
+    return Ratio(
+        frame["ratio"].to_numpy(dtype=np.float64),
+        frame["ratio_spread"].to_numpy(dtype=np.float64),
+        int(frame["iterations"].iloc[0]),
+    )
 
 
 def measured_frame(record: Record, study: Simulation) -> pd.DataFrame:
@@ -332,10 +365,9 @@ def draw(table: pd.DataFrame) -> "Figure":
         here = at_p1[at_p1["k"] == k]
         _draw_marks(ratio, here, "ratio")
         ratio.axhline(1, color=COLOURS["black"], linewidth=0.8)
-        ratio.set_yscale("log")
+        ratio.set(yscale="log", title=f"k = {k}")
         ratio.set_yticks([0.5, 1, 2, 5, 10], ["0.5", "1", "2", "5", "10"])
         ratio.minorticks_off()
-        ratio.set_title(f"k = {k}")
         _draw_marks(coverage, here, "coverage")
         coverage.axhline(95, color=COLOURS["black"], linewidth=0.8)
         coverage.set_xlabel("Trees B")

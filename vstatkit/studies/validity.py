@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
+from vstatkit._typing import Floats
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.studies import validity_experiments as experiments
-from vstatkit.studies import validity_metrics as metrics
+from vstatkit.studies.coverage import (
+    normal_quantile,
+    true_variance,
+    variance_ratio,
+)
 from vstatkit.studies.dgps import DGP, DGPS, select_dgps
 from vstatkit.studies.experiment import Record
-from vstatkit.studies.registry import Plan, Study, register
+from vstatkit.studies.registry import Plan, Study
 from vstatkit.studies.report import (
     COLOURS,
     Report,
@@ -29,8 +35,7 @@ from vstatkit.studies.report import (
     make_panels,
     markdown_table,
 )
-from vstatkit.studies.validity_experiments import ESTIMATORS, OURS, SETTINGS
-from vstatkit.studies.validity_metrics import COVERAGE_GOAL, MC_GOAL, RATIO_GOAL
+from vstatkit.studies.validity_experiments import ALPHA, ESTIMATORS, OURS, SETTINGS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +45,12 @@ ITERATIONS = 500
 # Further parts of the study: the Monte Carlo error, and other packages.
 EXTRAS = ("seeds", "peers")
 DEFAULTS = ("fit", "estimators")  # settings that the goals are for
+COVERAGE_GOAL = (0.93, 0.975)
+RATIO_GOAL = (0.95, 1.15)
+NULL_GOAL = (0.035, 0.065)
+MC_GOAL = 1.3  # factor between the stated and the realised Monte Carlo error
+# Share of the cells (design, point) that must meet the goal for coverage.
+CELLS_GOAL = 0.9
 HELD_OUT = "†"
 QUICK_NOTE = (
     "*Quick: a few trees where there should be thousands. This checks the machinery, "
@@ -56,6 +67,7 @@ TRUTH = (
     "design."
 )
 
+# Records by setting, number of learners or package; and by design.
 Records = dict[tuple[str, str], Record]
 
 
@@ -68,10 +80,6 @@ class Findings:
     seeds: pd.DataFrame | None = None  # Monte Carlo errors, stated and realised
     peers: pd.DataFrame | None = None  # every package, design and query point
     absent: Sequence[str] = ()  # packages that are not installed
-
-    def ours(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Select the rows of our estimator."""
-        return frame[frame["estimator"] == OURS]
 
 
 def run(plan: Plan) -> Findings:
@@ -88,10 +96,10 @@ def run(plan: Plan) -> Findings:
     installed, absent = experiments.find_peers() if "peers" in wanted else ([], [])
     peers = _run_peers(plan, installed, dgps)
     return Findings(
-        metrics.point_frame(records),
-        metrics.design_frame(records),
-        metrics.seeds_frame(seeds) if seeds else None,
-        metrics.peer_frame(peers) if peers else None,
+        point_frame(records),
+        design_frame(records),
+        seeds_frame(seeds) if seeds else None,
+        peer_frame(peers) if peers else None,
         absent,
     )
 
@@ -147,42 +155,194 @@ def _run_peers(plan: Plan, peers: Sequence[str], dgps: Sequence[DGP]) -> Records
     return records
 
 
-def report(found: Findings) -> Report:
+def distance_to_centre(mean: Floats) -> Floats:
+    """Estimate the distance of each estimate from the true centre.
+
+    The mean of all estimates is closer to each of them than the true centre: with R
+    estimates the distance is enlarged by `sqrt(R / (R - 1))`.
+    """
+    count = len(mean)
+    return np.asarray((mean.mean(axis=0) - mean) * np.sqrt(count / (count - 1)))
+
+
+def covers_centre(mean: Floats, lower: Floats, upper: Floats) -> Floats:
+    """Return 1 where an interval covers the centre; NaN never covers.
+
+    Estimates are (iterations, m), bounds (iterations, estimators, m).
+    """
+    centre = (mean + distance_to_centre(mean))[:, None, :]
+    return np.asarray((lower <= centre) & (centre <= upper), dtype=np.float64)
+
+
+def standard_error(shares: Floats) -> Floats:
+    """Compute the standard error of a mean over iterations, the first axis."""
+    return np.asarray(shares.std(axis=0, ddof=1) / np.sqrt(len(shares)))
+
+
+def point_frame(records: Records) -> pd.DataFrame:
+    """Tabulate every setting, design, estimator and query point."""
+    frames = []
+    for (setting, name), record in records.items():
+        first = {"setting": setting, "law": name, "held": DGPS[name].held_out}
+        frames.append(_tabulate_points(record, "estimator", list(ESTIMATORS), first))
+    return pd.concat(frames, ignore_index=True)
+
+
+def peer_frame(records: Records) -> pd.DataFrame:
+    """Tabulate every package, design and query point."""
+    frames = []
+    for (peer, name), record in records.items():
+        first = {"law": name, "held": DGPS[name].held_out}
+        frame = _tabulate_points(record, "peer", [peer], first)
+        frames.append(frame.assign(data_sets=len(record["mean"])))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _tabulate_points(
+    record: Record, column: str, labels: list[str], first: dict[str, Any]
+) -> pd.DataFrame:
+    """Tabulate every label and query point; `first` are constant columns."""
+    mean, lower, upper = record["mean"], record["lower"], record["upper"]
+    inside = covers_centre(mean, lower, upper)
+    wide = np.broadcast_to(mean[:, None, :], lower.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the variance may be zero
+        ratio = variance_ratio(wide, record["variance"])
+        ideal = 2 * normal_quantile(1 - ALPHA) * np.sqrt(true_variance(mean))
+        width = (upper - lower) / ideal
+    columns = {
+        "ratio": ratio.value,
+        "ratio_se": ratio.spread / np.sqrt(ratio.iterations),
+        "coverage": inside.mean(axis=0),
+        "coverage_se": standard_error(inside),
+        "mean_width": width.mean(axis=0),
+        "median_width": np.median(width, axis=0),
+    }
+    n_estimators, m = lower.shape[1:]
+    frame = pd.DataFrame(
+        first
+        | {
+            column: np.repeat(labels, m),
+            "point": np.tile(np.arange(m), n_estimators),
+            "true_sd": np.tile(np.sqrt(true_variance(mean)), n_estimators),
+        }
+        | {name: values.ravel() for name, values in columns.items()}
+    )
+    return frame.replace([np.inf, -np.inf], np.nan)
+
+
+def design_frame(records: Records) -> pd.DataFrame:
+    """Tabulate tests of null predictors and bands of every setting and design.
+
+    `dead` is the share of null predictors that are rejected, `shadows` the share of
+    intervals that miss the forest's own mean effect of a proxy, and `band` the share
+    of bands that cover at all of their points.
+    """
+    rows = []
+    for (setting, name), record in records.items():
+        shares = _shares(record)
+        for e, label in enumerate(ESTIMATORS):
+            row: dict[str, Any] = {
+                "setting": setting,
+                "law": name,
+                "held": DGPS[name].held_out,
+                "estimator": label,
+                "data_sets": len(record["mean"]),
+                "B": float(np.median(record["B"])),
+            }
+            for column, share in shares.items():
+                row[column] = float(share[:, e].mean())
+                row[f"{column}_se"] = float(standard_error(share[:, e]))
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _shares(record: Record) -> dict[str, Floats]:
+    """Compute shares by (iteration, estimator); NaN if something was not recorded."""
+    p, proxies = record.get("dead_p"), record.get("shadow_mean")
+    nothing = np.full(record["lower"].shape[:2], np.nan)
+    shares = {"dead": nothing, "shadows": nothing, "band": nothing}
+    if p is not None and p.shape[2]:
+        shares["dead"] = (p < ALPHA).mean(axis=2)
+    if proxies is not None and proxies.shape[1]:
+        inside = covers_centre(proxies, record["shadow_lower"], record["shadow_upper"])
+        shares["shadows"] = 1 - inside.mean(axis=2)
+    if "band_mean" in record:
+        bounds = record["band_lower"], record["band_upper"]
+        shares["band"] = covers_centre(record["band_mean"], *bounds).min(axis=2)
+    return shares
+
+
+def seeds_frame(records: Records) -> pd.DataFrame:
+    """Compare the stated Monte Carlo error of the variance with the realised one."""
+    frames = []
+    for (B, name), record in records.items():
+        realised = record["total"].std(axis=0, ddof=1)
+        stated = np.sqrt((record["mc_se"] ** 2).mean(axis=0))
+        n_estimators, m = realised.shape
+        frame = pd.DataFrame(
+            {
+                "B": B,
+                "law": name,
+                "estimator": np.repeat(list(ESTIMATORS), m),
+                "point": np.tile(np.arange(m), n_estimators),
+                "seeds": len(record["total"]),
+                "learners": float(np.median(record["B"])),
+                "realised": realised.ravel(),
+                "stated": stated.ravel(),
+            }
+        )
+        # Relative standard error of the standard deviation of normal numbers.
+        relative = 1 / np.sqrt(2 * (frame["seeds"] - 1))
+        ratio = frame["realised"] / frame["stated"]
+        frames.append(frame.assign(ratio=ratio, se=relative))
+    return pd.concat(frames, ignore_index=True)
+
+
+def chance_outside(data_sets: int) -> float:
+    """Compute the chance that the coverage of an exact interval misses the goal."""
+    low, high = COVERAGE_GOAL
+    least = np.ceil(low * data_sets - 1e-9)
+    most = np.floor(high * data_sets + 1e-9)
+    covered = stats.binom(data_sets, 1 - ALPHA)
+    return float(1 - (covered.cdf(most) - covered.cdf(least - 1)))
+
+
+def report(findings: Findings) -> Report:
     """Report the findings: goals, tables, and a figure of the coverage."""
     pieces = [
         "# Do the intervals hold?",
-        _introduction(found),
+        _introduction(findings),
         "## Goals",
-        "\n".join(f"* {line}" for line in goals(found)),
+        "\n".join(f"* {line}" for line in goals(findings)),
         "## Our intervals by design",
         "Mean estimated over true variance (median over the points) · coverage of "
         "95 % intervals in percent, median over the points, and the lowest.",
-        _interval_table(found),
-        *_test_pieces(found),
+        _interval_table(findings),
+        *_test_pieces(findings),
         "## Comparison of the estimators",
         "All estimators use the same trees. Width is the median, over data sets and "
         "then cells, of the interval's width divided by the ideal width, 2 x 1.96 true "
         "standard deviations.",
-        markdown_table(_estimator_table(found)),
+        markdown_table(_estimator_table(findings)),
         "![Coverage by design, setting and estimator](validity.png)",
         "Every mark is a query point; the band is the goal, 93 to 97.5 %.",
-        *_seed_pieces(found),
-        *_peer_pieces(found),
+        *_seed_pieces(findings),
+        *_peer_pieces(findings),
         "## E[y|x]",
         TRUTH,
         "## The designs",
-        markdown_table(_design_table(found)),
+        markdown_table(_design_table(findings)),
     ]
-    tables = {"validity-points": found.points, "validity-laws": found.designs}
-    extras = {"validity-seeds": found.seeds, "validity-peers": found.peers}
+    tables = {"validity-points": findings.points, "validity-laws": findings.designs}
+    extras = {"validity-seeds": findings.seeds, "validity-peers": findings.peers}
     tables |= {name: frame for name, frame in extras.items() if frame is not None}
     text = "\n\n".join(piece for piece in pieces if piece)
-    return Report("validity", text, tables, {"validity": draw(found.points)})
+    return Report("validity", text, tables, {"validity": draw(findings.points)})
 
 
-def _introduction(found: Findings) -> str:
-    typical = float(found.ours(found.points)["ratio_se"].median())
-    counts = found.designs.groupby("setting", sort=False)["data_sets"].min()
+def _introduction(findings: Findings) -> str:
+    typical = float(_select_ours(findings.points)["ratio_se"].median())
+    counts = findings.designs.groupby("setting", sort=False)["data_sets"].min()
 
     def each(text: Callable[[int], str]) -> str:
         """Format every number of data sets, with its setting if they differ."""
@@ -203,27 +363,30 @@ def _introduction(found: Findings) -> str:
         f"of 95 % is {each(lambda n: f'{100 * np.sqrt(0.05 * 0.95 / n):.1f} %')}, of a "
         f"variance ratio {typical:.2f} (median); all others are in the CSV files "
         "beside this page. An exact interval misses the goal by chance in "
-        f"{each(lambda n: f'{100 * metrics.chance_outside(n):.0f} %')} of cells."
+        f"{each(lambda n: f'{100 * chance_outside(n):.0f} %')} of cells."
     )
 
 
-def goals(found: Findings) -> list[str]:
+def goals(findings: Findings) -> list[str]:
     """List the goals, met or missed, with counts."""
     lines = []
     for setting in DEFAULTS:
         points, designs = (
             frame[frame["setting"] == setting]
-            for frame in (found.ours(found.points), found.ours(found.designs))
+            for frame in (
+                _select_ours(findings.points),
+                _select_ours(findings.designs),
+            )
         )
         if len(points):
             lines += [f"**{setting}**, {line}" for line in _goals_of(points, designs)]
-    if found.seeds is not None:
-        met = found.seeds["ratio"].between(1 / MC_GOAL, MC_GOAL)
+    if findings.seeds is not None:
+        met = findings.seeds["ratio"].between(1 / MC_GOAL, MC_GOAL)
         lines.append(
-            f"**Monte Carlo error**, realised within a factor {MC_GOAL} of the stated "
-            f"one over {found.seeds['seeds'].max()} seeds: {format_count(met)} cells "
-            f"(one standard error of a cell is {found.seeds['se'].max():.0%}): "
-            f"{_verdict(met.all())}."
+            f"**Monte Carlo error**, realised within a factor {MC_GOAL} of the "
+            f"stated one over {findings.seeds['seeds'].max()} seeds: "
+            f"{format_count(met)} cells (one standard error of a cell is "
+            f"{findings.seeds['se'].max():.0%}): {_verdict(met.all())}."
         )
     return lines or ["Neither default was studied."]
 
@@ -240,13 +403,13 @@ def _goals_of(points: pd.DataFrame, designs: pd.DataFrame) -> list[str]:
     outside = f" Outside: {'; '.join(missed)}." if missed else ""
     lines = [
         f"coverage in {_percents(COVERAGE_GOAL)}: {format_count(met)} cells (goal "
-        f"{metrics.CELLS_GOAL:.0%}): {_verdict(met.mean() >= metrics.CELLS_GOAL)}. "
+        f"{CELLS_GOAL:.0%}): {_verdict(met.mean() >= CELLS_GOAL)}. "
         f"Held-out designs: {format_count(met[points['held']])}.{outside}",
         f"median variance ratio {median:.2f} (goal {RATIO_GOAL[0]} to "
         f"{RATIO_GOAL[1]}): {_verdict(RATIO_GOAL[0] <= median <= RATIO_GOAL[1])}.",
     ]
     for column, goal, what in (
-        ("dead", metrics.NULL_GOAL, "null predictors rejected"),
+        ("dead", NULL_GOAL, "null predictors rejected"),
         ("band", COVERAGE_GOAL, "bands of 20 points that cover"),
     ):
         shares = designs.set_index("law")[column].dropna()
@@ -261,6 +424,10 @@ def _goals_of(points: pd.DataFrame, designs: pd.DataFrame) -> list[str]:
                 + (f". Outside: {outside}." if outside else ".")
             )
     return lines
+
+
+def _select_ours(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[frame["estimator"] == OURS]
 
 
 def _verdict(met: bool | np.bool_) -> str:
@@ -294,17 +461,19 @@ def _grid(texts: Mapping[Any, str], settings: Sequence[str]) -> str:
     return markdown_table(pd.DataFrame(rows, columns=["design", *settings]))
 
 
-def _interval_table(found: Findings) -> str:
+def _interval_table(findings: Findings) -> str:
     texts = {}
-    for key, cells in found.ours(found.points).groupby(["law", "setting"], sort=False):
+    for key, cells in _select_ours(findings.points).groupby(
+        ["law", "setting"], sort=False
+    ):
         coverage = 100 * cells["coverage"]
         ratio = format_number(cells["ratio"].median(), 2)
         texts[key] = f"{ratio} · {coverage.median():.1f} ({coverage.min():.1f})"
-    return _grid(texts, _list_settings(found.ours(found.points)))
+    return _grid(texts, _list_settings(_select_ours(findings.points)))
 
 
-def _test_pieces(found: Findings) -> list[str]:
-    cells = found.ours(found.designs)
+def _test_pieces(findings: Findings) -> list[str]:
+    cells = _select_ours(findings.designs)
     settings = [name for name in _list_settings(cells) if SETTINGS[name].by_fit]
     if not settings:
         return []
@@ -330,13 +499,13 @@ def _test_pieces(found: Findings) -> list[str]:
     ]
 
 
-def _estimator_table(found: Findings) -> pd.DataFrame:
+def _estimator_table(findings: Findings) -> pd.DataFrame:
     rows = []
-    for setting in _list_settings(found.points):
+    for setting in _list_settings(findings.points):
         for label in ESTIMATORS:
             points, designs = (
                 frame[(frame["setting"] == setting) & (frame["estimator"] == label)]
-                for frame in (found.points, found.designs)
+                for frame in (findings.points, findings.designs)
             )
             rows.append(
                 {
@@ -364,11 +533,11 @@ def _summarise_cells(points: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def _seed_pieces(found: Findings) -> list[str]:
-    if found.seeds is None:
+def _seed_pieces(findings: Findings) -> list[str]:
+    if findings.seeds is None:
         return []
     rows = []
-    for (B, label), cells in found.seeds.groupby(["B", "estimator"], sort=False):
+    for (B, label), cells in findings.seeds.groupby(["B", "estimator"], sort=False):
         met = cells["ratio"].between(1 / MC_GOAL, MC_GOAL)
         rows.append(
             {
@@ -381,7 +550,7 @@ def _seed_pieces(found: Findings) -> list[str]:
                 f"within {MC_GOAL}": format_count(met),
             }
         )
-    names = ", ".join(dict.fromkeys(found.seeds["law"]))
+    names = ", ".join(dict.fromkeys(findings.seeds["law"]))
     return [
         "## The Monte Carlo error of the variance",
         f"One data set each of {names}: standard deviation of the estimated variance "
@@ -390,15 +559,15 @@ def _seed_pieces(found: Findings) -> list[str]:
     ]
 
 
-def _peer_pieces(found: Findings) -> list[str]:
-    absent = f"Not installed: {', '.join(found.absent)}." if found.absent else ""
-    if found.peers is None:
+def _peer_pieces(findings: Findings) -> list[str]:
+    absent = f"Not installed: {', '.join(findings.absent)}." if findings.absent else ""
+    if findings.peers is None:
         return ["## Other packages", absent] if absent else []
-    ours = found.ours(found.points)
-    ours = ours[ours["law"].isin(set(found.peers["law"]))]
+    ours = _select_ours(findings.points)
+    ours = ours[ours["law"].isin(set(findings.peers["law"]))]
     rows = [
         {"package": str(peer), **_summarise_cells(cells)}
-        for peer, cells in found.peers.groupby("peer", sort=False)
+        for peer, cells in findings.peers.groupby("peer", sort=False)
     ]
     rows += [
         {
@@ -409,7 +578,7 @@ def _peer_pieces(found: Findings) -> list[str]:
     ]
     return [
         "## Other packages",
-        f"The first {found.peers['data_sets'].max()} data sets of the regression "
+        f"The first {findings.peers['data_sets'].max()} data sets of the regression "
         "designs (ranger and EconML support neither clusters nor missing values). All "
         "packages use 2000 trees (EconML: its default), their own standard error and "
         "normal quantiles. An interval whose variance is NaN does not cover. Each "
@@ -420,7 +589,7 @@ def _peer_pieces(found: Findings) -> list[str]:
     ]
 
 
-def _design_table(found: Findings) -> pd.DataFrame:
+def _design_table(findings: Findings) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "design": _design_label(name),
@@ -428,7 +597,7 @@ def _design_table(found: Findings) -> pd.DataFrame:
             "description": DGPS[name].description,
             "null predictors": ", ".join(DGPS[name].null + DGPS[name].proxies) or "–",
         }
-        for name in _list_designs(found.points)
+        for name in _list_designs(findings.points)
     )
 
 
@@ -477,18 +646,16 @@ def _draw_marks(ax: "Axes", points: pd.DataFrame, names: list[str]) -> None:
     clean_axes(ax)
 
 
-register(
-    Study(
-        "validity",
-        "standard errors and intervals on 17 simulation designs",
-        ITERATIONS,
-        run,
-        report,
-        quick_note=QUICK_NOTE,
-        options={
-            "designs": "simulation designs, separated by commas",
-            "settings": f"some of {','.join([*SETTINGS, *EXTRAS])}",
-        },
-        aliases={"laws": "designs"},
-    )
+STUDY = Study(
+    "validity",
+    "standard errors and intervals on 17 simulation designs",
+    ITERATIONS,
+    run,
+    report,
+    quick_note=QUICK_NOTE,
+    options={
+        "designs": "simulation designs, separated by commas",
+        "settings": f"some of {','.join([*SETTINGS, *EXTRAS])}",
+    },
+    aliases={"laws": "designs"},
 )

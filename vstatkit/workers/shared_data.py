@@ -125,7 +125,7 @@ def pack(
             "and data must be picklable there; threads (n_jobs=1, or "
             "joblib.parallel_config('threading')) take everything."
         ) from error
-    return Parcel(key or uuid4().hex, body.getvalue(), [one.raw() for one in buffers])
+    return Parcel(key or uuid4().hex, body.getvalue(), [part.raw() for part in buffers])
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
