@@ -28,8 +28,8 @@ from vstatkit.results.dependence_curves import (
 )
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.labels import label_texts
-from vstatkit.results.learners import predictor_of
 from vstatkit.results.marginal_effects import Averages, list_predictors, predictor_names
+from vstatkit.results.prediction_results import predictor_of
 
 
 def plot_averages(

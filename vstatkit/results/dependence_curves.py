@@ -24,12 +24,12 @@ from vstatkit.formula.input_checks import suggest_name
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
 from vstatkit.results.labels import label_texts, setting_text
-from vstatkit.results.learners import averaging_predictor
 from vstatkit.results.marginal_effects import (
     MOST_ROWS,
     ObservedPredictors,
     averaged_table,
     averager_of,
+    averaging_predictor,
     check_variable,
     label_outputs,
     list_predictors,

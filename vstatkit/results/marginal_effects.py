@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, Labels
+from vstatkit.ensemble.evaluation import TransientLearner
 from vstatkit.ensemble.marginal_averages import (
     Averager,
     By,
@@ -28,9 +29,8 @@ from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, Table, derive_table
 from vstatkit.results.labels import add_moves, effect_names, setting_text, slope_names
-from vstatkit.results.learners import averaging_predictor
 from vstatkit.results.model_column import Column
-from vstatkit.results.prediction_results import read_into_memory
+from vstatkit.results.prediction_results import predictor_of, read_into_memory
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS
@@ -43,6 +43,23 @@ if TYPE_CHECKING:
 
 
 MOST_ROWS = 20_000  # most rows that averages are taken over; they are drawn by the seed
+
+
+def averaging_predictor(results: "EnsembleResults") -> Predictor:
+    """Return a predictor for averages over rows.
+
+    Learners that were not kept are refitted in each pass; averages need one pass.
+    """
+    predictor, recipe = results.predictor, results.recipe
+    if predictor is None or recipe is None or recipe.centre is not None:
+        return predictor_of(results)
+    missing = range(len(predictor.learners), results.B)
+    if not missing:
+        return predictor
+    learners = [TransientLearner(recipe.task, number) for number in missing]
+    return replace(
+        predictor, learners=predictor.learners + learners, progress=recipe.progress
+    )
 
 
 def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:

@@ -15,7 +15,9 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Bools, DataLike, Floats, Labels, Restrictions
+from vstatkit.ensemble.memory import format_bytes
 from vstatkit.ensemble.oob_scores import Scores
+from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.prediction_intervals import (
     Limits,
     OutOfBagErrors,
@@ -24,6 +26,7 @@ from vstatkit.ensemble.prediction_intervals import (
     jackknife_limits,
     local_limits,
 )
+from vstatkit.ensemble.retention import learner_bytes
 from vstatkit.exceptions import DataError, FewUnitsWarning, FormulaError
 from vstatkit.formula.input_checks import as_frame, is_number_kind, suggest_name
 from vstatkit.inference.conformal_quantiles import least_units
@@ -32,7 +35,6 @@ from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, derive_table, mean_frame
 from vstatkit.results.labels import label_texts
-from vstatkit.results.learners import predictor_of
 from vstatkit.scratch import is_alive, removed_if_ended
 from vstatkit.sources.disk_arrays import check_directory
 from vstatkit.sources.recognition import find_source, read_few
@@ -45,6 +47,28 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
     from vstatkit.results.ensemble_results import EnsembleResults
+
+
+def predictor_of(results: "EnsembleResults") -> Predictor:
+    """Return the predictor of a fit, or raise an error if learners are missing."""
+    predictor, B = results.predictor, results.B
+    if predictor is None:
+        raise ValueError(
+            f"these results have no learners that predict: {results.info.kernel!r} is "
+            "a statistic, or they were saved without learners. The estimates are in "
+            "`params` and `summary()`."
+        )
+    n_kept, size = predictor.n_kept, ""
+    if n_kept >= B:
+        return predictor
+    if n_kept:
+        bytes_of_each = learner_bytes(predictor.learners[:n_kept]) / n_kept
+        size = f" (about {format_bytes(bytes_of_each * B)} in all)"
+    raise ValueError(
+        f"predictions need all {B:,} learners, but only {n_kept:,} were kept. Fit "
+        f"again with keep_learners=True{size}, or with a smaller `B` (`max_B` for "
+        "B='auto'). Query points given to `fit` as `at` do not need kept learners."
+    )
 
 
 class ClassSets(pd.DataFrame):
