@@ -49,9 +49,9 @@ from vstatkit.results.prediction_results import (
     predict_with_errors,
     read_into_memory,
     with_residuals,
+    with_typical,
     write_predictions,
 )
-from vstatkit.results.reference_estimates import with_typical
 from vstatkit.validation import with_advice
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders
 
