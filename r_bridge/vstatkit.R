@@ -191,7 +191,7 @@ local({
     cat(reticulate::py_str(x), "\n", sep = "")
     invisible(x)
   }
-  for (class in c("model_column.TabularModel", "summary.EnsembleSummary",
+  for (class in c("model_description.TabularModel", "summary.EnsembleSummary",
                   "predictor_tests.JointTest", "variance_comparison.VarianceComparison",
                   "normality_check.NormalityCheck", "bootstrap.Bootstrap")) {
     register("print", paste0("vstatkit.results.", class), show, home = "base")

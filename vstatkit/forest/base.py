@@ -53,7 +53,7 @@ from vstatkit.kernels.tree_options import TREE_OPTIONS, Factors
 from vstatkit.results.bias import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.marginal_effects import average_orders
-from vstatkit.results.model_info import ModelInfo
+from vstatkit.results.model_description import ModelInfo
 from vstatkit.results.prediction_results import (
     typical_estimates,
     typical_support,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from statsmodels.iolib.summary import Summary
 
-from vstatkit.results.model_column import (
+from vstatkit.results.model_description import (
     NUMBERS,
     OBSERVATIONS,
     R_SQUARED,

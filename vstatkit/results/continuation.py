@@ -21,7 +21,7 @@ from vstatkit.ensemble.retention import trim_to_budget
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.base import Evaluation, OutOfBag, PredictiveModel
 from vstatkit.results.bias import measure_remaining_bias
-from vstatkit.results.model_info import Growth
+from vstatkit.results.model_description import Growth
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import ensemble_size
 from vstatkit.text import short_repr

@@ -13,7 +13,7 @@ from vstatkit.inference.estimates import Estimates
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, derive_table
 from vstatkit.results.labels import label_texts
-from vstatkit.results.model_column import Column
+from vstatkit.results.model_description import Column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

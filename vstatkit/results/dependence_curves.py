@@ -38,7 +38,7 @@ from vstatkit.results.marginal_effects import (
     sample_of,
     training_frame,
 )
-from vstatkit.results.model_column import Column
+from vstatkit.results.model_description import Column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

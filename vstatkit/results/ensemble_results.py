@@ -40,8 +40,7 @@ from vstatkit.results.marginal_effects import (
     name_tuple,
     training_rows,
 )
-from vstatkit.results.model_column import Column, FittedModel, ModelData
-from vstatkit.results.model_info import Growth
+from vstatkit.results.model_description import Column, FittedModel, Growth, ModelData
 from vstatkit.results.prediction_results import (
     PredictionResults,
     collect_residuals,

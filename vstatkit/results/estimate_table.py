@@ -39,14 +39,14 @@ from vstatkit.inference.stopping import Tolerance, tolerance_of
 from vstatkit.kernels.base import KernelKind
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.labels import label_texts
-from vstatkit.results.model_column import (
+from vstatkit.results.model_description import (
     LEARNERS,
     OBSERVATIONS,
     Column,
+    ModelInfo,
     TabularModel,
     numbers_of,
 )
-from vstatkit.results.model_info import ModelInfo
 from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.disjoint_shards import ShardsDesign

@@ -32,7 +32,7 @@ from vstatkit.inference.population import (
 )
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.marginal_effects import training_weights
-from vstatkit.results.model_column import OBSERVATIONS, Column, TabularModel
+from vstatkit.results.model_description import OBSERVATIONS, Column, TabularModel
 from vstatkit.results.predictor_tests import (
     PredictorQuestion,
     check_number,

@@ -29,7 +29,7 @@ from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, Table, derive_table
 from vstatkit.results.labels import add_moves, effect_names, setting_text, slope_names
-from vstatkit.results.model_column import Column
+from vstatkit.results.model_description import Column
 from vstatkit.results.prediction_results import predictor_of, read_into_memory
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.higher_orders import HigherOrders

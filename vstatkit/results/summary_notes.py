@@ -15,7 +15,7 @@ from vstatkit.kernels.base import KernelKind
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import EstimateTable
 from vstatkit.results.labels import effect_names, setting_text
-from vstatkit.results.model_info import Aim
+from vstatkit.results.model_description import Aim
 from vstatkit.sampling.disjoint_shards import ShardsDesign
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, least_absent
 

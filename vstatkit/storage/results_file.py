@@ -46,7 +46,7 @@ from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.kernels.tree_files import STAGED_CODEC, TREE_CODEC
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
-from vstatkit.results.model_info import Aim, Growth, ModelInfo
+from vstatkit.results.model_description import Aim, Growth, ModelInfo
 from vstatkit.results.prediction_results import with_typical
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
