@@ -192,8 +192,8 @@ local({
     invisible(x)
   }
   for (class in c("model_description.TabularModel", "summary.EnsembleSummary",
-                  "predictor_tests.JointTest", "variance_comparison.VarianceComparison",
-                  "normality_check.NormalityCheck", "bootstrap.Bootstrap")) {
+                  "predictor_tests.JointTest", "reliability_checks.VarianceComparison",
+                  "reliability_checks.NormalityCheck", "bootstrap.Bootstrap")) {
     register("print", paste0("vstatkit.results.", class), show, home = "base")
   }
   register("print", "vstatkit.inference.linear_tests.WaldTest", show, home = "base")

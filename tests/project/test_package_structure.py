@@ -49,10 +49,9 @@ DOORS = {
     ("vstatkit.results.estimate_table", "vstatkit.storage.results_file"),
     ("vstatkit.results.importance", "vstatkit.plots.importance_and_checks"),
     ("vstatkit.results.marginal_effects", "vstatkit.plots.marginal"),
-    ("vstatkit.results.normality_check", "vstatkit.plots.importance_and_checks"),
     ("vstatkit.results.prediction_results", "vstatkit.plots.estimates"),
     ("vstatkit.results.predictor_tests", "vstatkit.plots.importance_and_checks"),
-    ("vstatkit.results.variance_comparison", "vstatkit.plots.importance_and_checks"),
+    ("vstatkit.results.reliability_checks", "vstatkit.plots.importance_and_checks"),
 }
 """Methods of results that hand the results on, to be drawn, reported or saved."""
 

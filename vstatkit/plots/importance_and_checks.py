@@ -17,9 +17,8 @@ from vstatkit.plots.style import (
 from vstatkit.results.bootstrap import Bootstrap
 from vstatkit.results.importance import Importance
 from vstatkit.results.labels import label_texts
-from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.results.predictor_tests import JointTest
-from vstatkit.results.variance_comparison import VarianceComparison
+from vstatkit.results.reliability_checks import NormalityCheck, VarianceComparison
 
 MOST_NAMED = 40  # most differences that are labelled; more are sorted by size
 

@@ -47,7 +47,6 @@ from vstatkit.results.model_description import (
     TabularModel,
     numbers_of,
 )
-from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.disjoint_shards import ShardsDesign
 from vstatkit.text import shown_estimates
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
     from vstatkit.results.delta_method import Function, Transformed
-    from vstatkit.results.variance_comparison import VarianceComparison
+    from vstatkit.results.reliability_checks import NormalityCheck, VarianceComparison
 
 
 MOST_SHOWN = 200  # most estimates that `repr` computes
@@ -492,7 +491,7 @@ class EstimateTable(TabularModel):
         `df` and the interval, one row per estimate and estimator; `left_out` has the
         reasons why the other estimators do not apply; `plot()` draws the intervals.
         """
-        from vstatkit.results.variance_comparison import compare_estimators  # noqa: PLC0415 takes tables
+        from vstatkit.results.reliability_checks import compare_estimators  # noqa: PLC0415 takes tables
 
         return compare_estimators(self, alpha)
 
@@ -516,7 +515,7 @@ class EstimateTable(TabularModel):
         misses on either side. The part of the estimate that is due to interactions of
         observations is assumed to be normal.
         """
-        from vstatkit.results.normality_check import check_normality  # noqa: PLC0415 takes tables
+        from vstatkit.results.reliability_checks import check_normality  # noqa: PLC0415 takes tables
 
         return check_normality(self, alpha)
 

@@ -29,8 +29,8 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import EstimateTable, estimates_frame
 from vstatkit.results.labels import label_texts, setting_text
 from vstatkit.results.marginal_effects import Averages
-from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.results.prediction_results import PredictionResults
+from vstatkit.results.reliability_checks import NormalityCheck, VarianceComparison
 from vstatkit.results.summary_notes import (
     MAX_ROWS,
     constant_note,
@@ -43,7 +43,6 @@ from vstatkit.results.summary_notes import (
     target_note,
     untested_note,
 )
-from vstatkit.results.variance_comparison import VarianceComparison
 from vstatkit.sampling.disjoint_shards import ShardsDesign
 from vstatkit.variance.estimator import COMPONENTS
 from vstatkit.variance.registry import ESTIMATORS
