@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vstatkit.plots.estimates import (
+        plot_comparison,
         plot_convergence,
         plot_effects,
         plot_estimates,
         plot_influence,
-        plot_prediction,
-    )
-    from vstatkit.plots.importance_and_checks import (
-        plot_comparison,
         plot_misses,
+        plot_prediction,
         plot_quantiles,
     )
     from vstatkit.plots.marginal import (
@@ -39,17 +37,11 @@ __all__ = [
     "plot_quantiles",
 ]
 
-MODULES = (
-    "estimates",
-    "importance_and_checks",
-    "marginal",
-)  # modules with the functions
-
 
 def __getattr__(name: str) -> Any:
     """Import a function from its module."""
     if name in __all__:
-        for module in MODULES:
+        for module in ("estimates", "marginal"):
             functions = importlib.import_module(f"vstatkit.plots.{module}")
             if hasattr(functions, name):
                 return getattr(functions, name)

@@ -111,7 +111,7 @@ class Importance(TabularModel):
 
     def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
         """Draw the importances with their intervals, the largest on top."""
-        from vstatkit.plots.importance_and_checks import draw_importance  # noqa: PLC0415
+        from vstatkit.plots.estimates import draw_importance  # noqa: PLC0415
 
         return draw_importance(self, alpha, ax)
 

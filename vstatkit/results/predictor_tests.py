@@ -101,7 +101,7 @@ class JointTest:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the differences with their intervals."""
-        from vstatkit.plots.importance_and_checks import draw_differences  # noqa: PLC0415
+        from vstatkit.plots.estimates import draw_differences  # noqa: PLC0415
 
         return draw_differences(self, ax)
 

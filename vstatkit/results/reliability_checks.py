@@ -75,7 +75,7 @@ class NormalityCheck:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw how often the intervals miss on either side."""
-        from vstatkit.plots.importance_and_checks import plot_misses  # noqa: PLC0415 on demand
+        from vstatkit.plots.estimates import plot_misses  # noqa: PLC0415 on demand
 
         return plot_misses(self, ax=ax)
 
@@ -201,7 +201,7 @@ class VarianceComparison:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the intervals of all estimators, estimate by estimate."""
-        from vstatkit.plots.importance_and_checks import plot_comparison  # noqa: PLC0415 on demand
+        from vstatkit.plots.estimates import plot_comparison  # noqa: PLC0415 on demand
 
         return plot_comparison(self, ax=ax)
 
