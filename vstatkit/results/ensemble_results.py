@@ -31,7 +31,7 @@ from vstatkit.results.estimate_table import (
     estimates_frame,
     mean_frame,
 )
-from vstatkit.results.labels import add_moves, effect_names, label_texts
+from vstatkit.results.labels import add_classes, add_moves, effect_names, label_texts
 from vstatkit.results.marginal_effects import (
     Averages,
     Variables,
@@ -248,7 +248,10 @@ class EnsembleResults(EstimateTable):
         effects = self.effects_frame(alpha)
         if effects is None:
             return super()._column(alpha)
-        names = add_moves(effects, label_texts(effects.index))
+        index = effects.index
+        names = add_moves(effects, [str(name) for name in index.get_level_values(0)])
+        if isinstance(index, pd.MultiIndex):
+            names = add_classes(names, index)
         note = "change of the mean prediction, the others at the typical row"
         return self._make_column(effects, names, self.info.kernel, note)
 

@@ -1,5 +1,6 @@
 """Names of estimates, effects and settings in words."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,13 @@ def label_texts(labels: Labels) -> list[str]:
     """Write the label of each estimate as text, with classes in brackets."""
     if not isinstance(labels, pd.MultiIndex) or labels.names[-1] != "class":
         return [_join(label) for label in labels]
-    return [f"{_join(label[:-1])} [{label[-1]}]" for label in labels]
+    return add_classes([_join(label[:-1]) for label in labels], labels)
+
+
+def add_classes(texts: Sequence[str], labels: Labels) -> list[str]:
+    """Add the classes of the response, the last level of the labels, in brackets."""
+    classes = labels.get_level_values(-1)
+    return [f"{text} [{level}]" for text, level in zip(texts, classes, strict=True)]
 
 
 def _join(label: Any) -> str:
@@ -37,23 +44,14 @@ def effect_names(frame: pd.DataFrame) -> list[str]:
         f"{name}[{to}]" if moves[name] > 1 else str(name)
         for name, to in zip(predictors, frame["to"], strict=True)
     ]
-    if not isinstance(frame.index, pd.MultiIndex):
-        return names
-    rest = [label[1:] for label in frame.index]
-    tuples = [(name, *levels) for name, levels in zip(names, rest, strict=True)]
-    return label_texts(pd.MultiIndex.from_tuples(tuples, names=frame.index.names))
+    classes = isinstance(frame.index, pd.MultiIndex)
+    return add_classes(names, frame.index) if classes else names
 
 
-def add_moves(frame: pd.DataFrame, names: list[str]) -> list[str]:
+def add_moves(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """Add the ends of moves to names."""
-    classes = [""] * len(names)
-    if frame.index.names[-1] == "class":
-        classes = [f" [{level}]" for level in frame.index.get_level_values("class")]
-    rows = zip(names, classes, frame["from"], frame["to"], strict=True)
-    return [
-        f"{name.removesuffix(own)}: {setting_text(a)} → {setting_text(b)}{own}"
-        for name, own, a, b in rows
-    ]
+    rows = zip(names, frame["from"], frame["to"], strict=True)
+    return [f"{name}: {setting_text(a)} → {setting_text(b)}" for name, a, b in rows]
 
 
 def slope_names(frame: pd.DataFrame, names: list[str]) -> list[str]:

@@ -28,7 +28,13 @@ from vstatkit.inference.estimates import Estimation
 from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, Table, derive_table
-from vstatkit.results.labels import add_moves, effect_names, setting_text, slope_names
+from vstatkit.results.labels import (
+    add_classes,
+    add_moves,
+    effect_names,
+    setting_text,
+    slope_names,
+)
 from vstatkit.results.model_description import Column
 from vstatkit.results.prediction_results import predictor_of, read_into_memory
 from vstatkit.sampling.streams import Purpose, stream
@@ -598,35 +604,38 @@ class Averages(EstimateTable):
     @property
     def texts(self) -> list[str]:
         """Names of the rows, such as "x4, married=1"."""
-        return self._texts([str(name) for name in self._predictors])
+        return self._add_classes(self._add_levels(self._predictors))
 
     @property
-    def _predictors(self) -> pd.Index:
+    def _predictors(self) -> list[str]:
         """The predictor of each row, or the first level of the labels."""
-        return self.settings.index.get_level_values(0)
+        return [str(name) for name in self.settings.index.get_level_values(0)]
 
-    def _texts(self, names: list[str]) -> list[str]:
-        """Append levels and classes to the names of predictors."""
-        labels = self.settings.index
+    def _add_levels(self, names: list[str]) -> list[str]:
+        """Add the levels of `by` to the names of predictors, if there are any."""
+        labels, moves = self.settings.index, "to" in self.settings
         levels = [
-            [f"{name}={setting_text(level)}" for level in labels.get_level_values(name)]
-            for name in self.by
+            [f"{name}={setting_text(level)}" for level in labels.get_level_values(j)]
+            for j, name in enumerate(self.by, start=int(moves))
         ]
-        if "predictor" in labels.names or not self.by:
+        if moves or not levels:
             levels = [names, *levels]
-        texts = [", ".join(parts) for parts in zip(*levels, strict=True)]
-        if labels.names[-1] != "class":
-            return texts
-        classes = labels.get_level_values("class")
-        return [f"{text} [{level}]" for text, level in zip(texts, classes, strict=True)]
+        return [", ".join(parts) for parts in zip(*levels, strict=True)]
+
+    def _add_classes(self, texts: list[str]) -> list[str]:
+        """Add the classes of the response, if there are more than two."""
+        labels, n_others = self.settings.index, len(self.by) + ("to" in self.settings)
+        several = labels.nlevels > max(1, n_others)
+        return add_classes(texts, labels) if several else texts
 
     @property
     def _named_table(self) -> EstimateTable:
         """The averages under the names of effects, such as `region[w]`."""
-        names = [str(name) for name in self._predictors]
+        names = self._predictors
         if "to" in self.settings:
-            names = effect_names(self.settings[["to"]].set_axis(self._predictors))
-        return derive_table(self, EstimateTable, labels=pd.Index(self._texts(names)))
+            names = effect_names(self.settings[["to"]].set_axis(names))
+        texts = self._add_classes(self._add_levels(names))
+        return derive_table(self, EstimateTable, labels=pd.Index(texts))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate settings, estimates, tests and intervals of coverage 1 - alpha."""
@@ -649,7 +658,8 @@ class Averages(EstimateTable):
         if "step" in frame:
             names = slope_names(frame, names)
         elif "from" in frame:
-            names = add_moves(frame, names)
+            moves = add_moves(frame, self._add_levels(self._predictors))
+            names = self._add_classes(moves)
         note = f"{self.what} over {self.rows}, se={self.se!r}"
         return self._make_column(frame, names, self.what, note)
 

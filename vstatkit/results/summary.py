@@ -605,12 +605,7 @@ def _slope_notes(frame: pd.DataFrame) -> list[str]:
 def summarise_curve(curve: Curve, alpha: float) -> Summary:
     """Compose the table of a curve."""
     frame = curve.summary_frame(alpha).drop(columns=list(curve.variables))
-    texts = [", ".join(map(setting_text, row)) for row in curve.grid.to_numpy(object)]
-    if len(texts) > curve.n_points:
-        classes = frame.index.get_level_values("class")
-        texts = [
-            f"{text} [{level}]" for text, level in zip(texts, classes, strict=True)
-        ]
+    texts = curve.texts()
     name = ", ".join(map(str, curve.variables))
     tested = curve.tests_zero
     notes = [
