@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vstatkit.plots.estimates import (
+        plot_bias,
         plot_comparison,
         plot_convergence,
         plot_effects,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "plot_average_effects",
+    "plot_bias",
     "plot_comparison",
     "plot_convergence",
     "plot_effects",
