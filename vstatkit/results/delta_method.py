@@ -146,7 +146,7 @@ def transform_estimates(table: EstimateTable, f: Function) -> Transformed:
         Transformed,
         labels=pd.Index(names),
         null=0.0,
-        info=replace(line.info, growth=line.info.growth.without_atol),
+        info=line.info.derive(line.info.title, other_units=True),
         value=local.value,
         bend=local.bend,
     )

@@ -1,4 +1,4 @@
-"""Names of estimates, effects and settings in words."""
+"""Texts of labels, effects, settings and numbers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -62,3 +62,25 @@ def slope_names(frame: pd.DataFrame, names: list[str]) -> list[str]:
         f"{name}[T.{to}]{text.removeprefix(str(name))}" if contrast else text
         for text, name, to, contrast in rows
     ]
+
+
+def short_text(value: Any) -> str:
+    """Write a value of a predictor in few characters."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def number_text(value: float) -> str:
+    """Write a number with four significant digits, without exponent if possible."""
+    if value == 0:
+        return "0"
+    if not np.isfinite(value):
+        return str(value)
+    if abs(value) >= 1e5 or abs(value) < 1e-3:
+        return f"{value:.3e}"
+    decimals = max(0, 3 - int(np.floor(np.log10(abs(value)))))
+    return f"{value:.{min(decimals, 4)}f}"
+
+
+def write_table(frame: pd.DataFrame) -> str:
+    """Write a table with four digits."""
+    return frame.to_string(float_format=lambda number: f"{number:.4g}")

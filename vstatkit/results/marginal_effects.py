@@ -15,6 +15,7 @@ from vstatkit.ensemble.marginal_averages import (
     Averager,
     By,
     Division,
+    LearnerAverages,
     RowMove,
     Sample,
     training_places,
@@ -290,12 +291,11 @@ def averaged_table(
             tails = replace(ends, low=ends.low / steps, high=ends.high / steps)
         if support is not None:
             support = Support(-1 / steps, 1 / steps, nobs)
-    info = results.info.derive(heading)
     changes = {
         "orders": None if orders is None else average_orders(orders),
         "values": values,
         "labels": labels,
-        "info": replace(info, growth=info.growth.without_atol),
+        "info": results.info.derive(heading, other_units=True),
         "limit": bound,
         "support": support,
         "tails": tails,
@@ -332,17 +332,16 @@ def list_predictors(names: Sequence[Any]) -> str:
     """List the predictors."""
     if not names:
         return "the model has no predictors."
-    return f"the predictors are {list_names([str(name) for name in names])}."
+    return f"the predictors are {list_names(names)}."
 
 
 def check_variable(name: Any, names: Sequence[Any]) -> None:
     """Raise an error if a name is not a predictor."""
     if name not in names:
-        listed = ", ".join(map(str, names))
-        near = suggest_name(str(name), [str(known) for known in names])
         raise ValueError(
-            f"`variables` must be predictors of the model, some of {listed}; got "
-            f"{name!r}{near}"
+            "`variables` must be predictors of the model, some of "
+            f"{', '.join(map(str, names))}; got {name!r}"
+            f"{suggest_name(str(name), names)}"
         )
 
 
@@ -398,17 +397,14 @@ def effect_moves(
     n_rows: int,
 ) -> list[Move]:
     """List moves as in the effects table: between quantiles, or from the reference."""
-    selected: Any = list(variables) if isinstance(variables, Mapping) else variables
-    selected = select_variables(selected, predictor)
-    moves: list[Move] = []
+    selected, moves = select_variables(variables, predictor), []
     for name in selected:
         if isinstance(variables, Mapping):
             ends = [_check_ends(name, variables[name])]
         else:
             ends = default_moves(name, predictor, observed)
         moves += [_move_all(name, start, end, n_rows) for start, end in ends]
-    if not moves:
-        raise ValueError(unmovable_message(selected))
+    _check_moves(moves, selected)
     return moves
 
 
@@ -431,7 +427,7 @@ def _ends_note(
 ) -> tuple[str, ...]:
     """Report ends of effects that come from the rows given."""
     names = dict.fromkeys(move.name for move in moves)
-    new = [str(name) for name in names if not observed.stored_moves(name)]
+    new = [name for name in names if not observed.stored_moves(name)]
     if isinstance(variables, Mapping) or not new:
         return ()
     return observed.notes(f"the ends of {list_names(new)} are")
@@ -448,15 +444,16 @@ def _check_ends(name: Any, ends: Any) -> Any:
     )
 
 
-def unmovable_message(selected: Sequence[Any]) -> str:
-    """Explain why no predictor can be moved."""
-    if not selected:
-        return f"there is nothing to move: {list_predictors(selected)}"
-    names = ", ".join(map(str, selected))
-    return (
-        f"there is nothing to move: {names} has the same value in every row. Choose a "
-        "predictor that varies."
-    )
+def _check_moves(moves: Sequence[Move], selected: Sequence[Any]) -> None:
+    """Raise an error if no predictor can be moved."""
+    reason = list_predictors(selected)
+    if selected:
+        names = ", ".join(map(str, selected))
+        reason = (
+            f"{names} has the same value in every row. Choose a predictor that varies."
+        )
+    if not moves:
+        raise ValueError(f"there is nothing to move: {reason}")
 
 
 def slope_width(name: Any, frame: pd.DataFrame, step: Any) -> float:
@@ -546,8 +543,7 @@ def slope_moves(
             width = end - start
         row_move = slope_move(name, rows, width, values)
         moves.append(Move(name, start, end, row_move, width))
-    if not moves:
-        raise ValueError(unmovable_message(selected))
+    _check_moves(moves, selected)
     return moves
 
 
@@ -679,7 +675,7 @@ def average_predictions(
     return _label_averages(
         results,
         averager,
-        [averages[0].values],
+        averages,
         pd.DataFrame({"rows": division.counts}, _level_index(None, division)),
         "average predictions",
         points=averager.influence(averages, [weights]),
@@ -735,7 +731,7 @@ def average_moves(
     return _label_averages(
         results,
         averager,
-        [average.values for average in averages],
+        averages,
         table,
         "average slopes" if slopes else "average effects",
         points=averager.influence(averages, weights),
@@ -767,7 +763,7 @@ def _level_index(names: Sequence[Any] | None, division: Division) -> pd.Index:
 def _label_averages(
     results: "EnsembleResults",
     averager: Averager,
-    values: Sequence[Floats],
+    averages: Sequence[LearnerAverages],
     table: pd.DataFrame,
     what: str,
     *,
@@ -782,7 +778,7 @@ def _label_averages(
         results,
         averager,
         Averages,
-        np.concatenate(values, axis=1),
+        np.concatenate([average.values for average in averages], axis=1),
         settings.index,
         heading=what.capitalize(),
         differences=differences,

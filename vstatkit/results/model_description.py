@@ -18,15 +18,6 @@ class Growth:
     max_B: int | None = None  # largest B
     atol: float | None = None  # absolute tolerance; None for the default
 
-    @property
-    def without_atol(self) -> "Growth":
-        """Growth for derived estimates, to which the absolute tolerance does not apply.
-
-        Slopes, averages and functions of estimates have other units, or smaller
-        standard errors, than the estimates that B was chosen for.
-        """
-        return replace(self, atol=0.0)
-
 
 @dataclass(frozen=True)
 class Aim:
@@ -76,13 +67,16 @@ class ModelInfo:
 
     __repr__ = short_repr
 
-    def derive(self, title: str) -> "ModelInfo":
+    def derive(self, title: str, *, other_units: bool = False) -> "ModelInfo":
         """Describe estimates that are computed from others, without their bias.
 
         The bias of a combination would need covariances of biases, which are unknown.
+        The absolute tolerance does not apply to estimates that have other units, or
+        smaller standard errors, than the estimates that B was chosen for.
         """
         aim = None if self.aim is None else self.aim.without_bias
-        return replace(self, title=title, coefficients=True, aim=aim)
+        growth = replace(self.growth, atol=0.0) if other_units else self.growth
+        return replace(self, title=title, coefficients=True, aim=aim, growth=growth)
 
 
 R_SQUARED = "R-squared"
@@ -105,11 +99,6 @@ class Column:
     note: str = ""  # description of the terms, if they are not coefficients
     # Whether to show p-values, because they do not follow from the standard errors
     own_test: bool = False
-
-
-def numbers_of(frame: pd.DataFrame) -> pd.DataFrame:
-    """Take the numbers of a column from a table of estimates."""
-    return frame[NUMBERS].astype(float)
 
 
 @dataclass(frozen=True)

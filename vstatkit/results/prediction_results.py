@@ -228,8 +228,6 @@ def observation_limits(
     if scores is None or scores.residuals.size == 0:
         predictor = results.predictor
         classes = predictor is not None and predictor.kernel.n_classes is not None
-        if classes and method is None:
-            return Bounds(None, None, None)
         note = (
             "`obs_method` requires a numeric response; this one has classes. Use "
             "class_sets(alpha) for the classes that a new observation may have."
@@ -239,7 +237,7 @@ def observation_limits(
         )
         if method is not None:
             raise ValueError(note)
-        return Bounds(None, None, note)
+        return Bounds(None, None, None if classes else note)
     errors, method_used = results.out_of_bag_errors, method
     if method_used is None:
         local = errors is not None and errors.spread is not None
@@ -504,23 +502,21 @@ class PredictionResults(EstimateTable):
         estimates: Estimates,
         obs_method: str | None = None,
     ) -> None:
-        aim = None if results.info.aim is None else results.info.aim.without_bias
+        coefficients = results.info.coefficients
+        info = replace(results.info.derive("Predictions"), coefficients=coefficients)
+        shared = ("design", "variance", "units", "kind", "orders")
         self.__dict__.update(
+            {name: getattr(results, name) for name in shared},
             results=results,
             X=X,
             obs_method=obs_method,
             estimates=estimates,
-            design=results.design,
             labels=labels,
-            variance=results.variance,
-            info=replace(results.info, title="Predictions", aim=aim),
-            units=results.units,
+            info=info,
             null=0.0,
             limit=results._largest_limit,
             support=estimates.support,
             tails=estimates.tails,
-            kind=results.kind,
-            orders=results.orders,
             points=None,
         )
 
