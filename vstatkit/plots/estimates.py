@@ -200,10 +200,10 @@ def draw_sets(whole: pd.DataFrame, sets: ClassSets, ax: Axes | None = None) -> A
     shares = whole.iloc[:MOST_ROWS]
     rows, values = len(shares), shares.to_numpy()
     ax = new_axes(ax, rows)
-    drawn = ax.pcolormesh(
+    mesh = ax.pcolormesh(
         values, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1
     )
-    ax.figure.colorbar(drawn, ax=ax, label="probability", fraction=0.06)
+    ax.figure.colorbar(mesh, ax=ax, label="probability", fraction=0.06)
     known = sets.attrs["least_probability"]
     least = {name: known[name] for name in shares.columns}
     row, column = np.nonzero(members(values, np.array([*least.values()])))

@@ -119,7 +119,7 @@ def rebuild_results(
     kernel, oob = recipe.task.kernel, evaluation.oob
     if isinstance(kernel, PredictiveModel) and oob is not None and recipe.y is not None:
         scores = score_rows(recipe.y, oob, kernel)
-    grown = replace(
+    larger = replace(
         results,
         design=design,
         values=evaluation.values[:, :count],
@@ -131,8 +131,8 @@ def rebuild_results(
         recipe=replace(recipe, oob=oob),
         orders=None,
     )
-    grown = with_centre(grown, centred_fit)
-    return measure_remaining_bias(grown.with_variance(results.variance))
+    larger = with_centre(larger, centred_fit)
+    return measure_remaining_bias(larger.with_variance(results.variance))
 
 
 def continue_fit(

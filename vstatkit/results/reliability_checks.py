@@ -143,8 +143,8 @@ def _verdicts(frame: pd.DataFrame, shift: Floats, alpha: float) -> list[str]:
     wrong = np.abs(coverage - (1 - alpha)) > TWO_SIDED * alpha
     wrong |= (sides < 0).any(axis=1) | (largest > MOST_OF_ONE)
     unknown = shift > ONE_SIDED * alpha / 2
-    chosen = np.select([unknown, wrong, off], [UNKNOWN, NOT_SAFE, LOPSIDED], SAFE)
-    return [str(verdict) for verdict in chosen]
+    verdicts = np.select([unknown, wrong, off], [UNKNOWN, NOT_SAFE, LOPSIDED], SAFE)
+    return [str(verdict) for verdict in verdicts]
 
 
 LEVEL = "estimator"  # name of the last level of a comparison's index
