@@ -191,9 +191,9 @@ local({
     cat(reticulate::py_str(x), "\n", sep = "")
     invisible(x)
   }
-  for (class in c("model_column.TabularModel", "summary.EnsembleSummary",
-                  "predictor_tests.JointTest", "variance_comparison.VarianceComparison",
-                  "normality_check.NormalityCheck", "bootstrap.Bootstrap")) {
+  for (class in c("model_description.TabularModel", "summary.EnsembleSummary",
+                  "predictor_tests.JointTest", "reliability_checks.VarianceComparison",
+                  "reliability_checks.NormalityCheck", "bootstrap.Bootstrap")) {
     register("print", paste0("vstatkit.results.", class), show, home = "base")
   }
   register("print", "vstatkit.inference.linear_tests.WaldTest", show, home = "base")

@@ -44,7 +44,7 @@ from vstatkit.kernels.registry import (
 from vstatkit.kernels.user_defined import FunctionKernel
 from vstatkit.results.bias import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.model_info import ModelInfo
+from vstatkit.results.model_description import ModelInfo
 from vstatkit.sampling.design import check_units, unit_codes
 from vstatkit.sampling.registry import design_options, warn_of_single_rows
 from vstatkit.sources.recognition import find_source, read_few

@@ -37,7 +37,7 @@ from vstatkit.kernels.base import Evaluation, kind_of
 from vstatkit.results.bias import measure_remaining_bias
 from vstatkit.results.continuation import Continuation, with_centre
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.model_info import Growth, ModelInfo
+from vstatkit.results.model_description import Growth, ModelInfo
 from vstatkit.results.prediction_results import with_residuals
 from vstatkit.sampling.design import (
     CompleteDesign,

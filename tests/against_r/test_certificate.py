@@ -25,7 +25,6 @@ from vstatkit.inference.intervals import Support
 from vstatkit.results import (
     marginal_effects,
     prediction_results,
-    reference_estimates,
 )
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable
 from vstatkit.results.marginal_effects import Averages
@@ -440,14 +439,14 @@ MECHANISM = {
     "the error of rho": (perturb_property, higher_orders.PairSums, "error"),
     "the likely variance": (perturb_property, Estimates, "likely_sampling"),
     "the skewness": (perturb_function, count_estimators, "influence_skew"),
-    "the pooled skewness": (perturb_function, reference_estimates, "shrink_skew"),
+    "the pooled skewness": (perturb_function, prediction_results, "shrink_skew"),
     "what skewness bends": (perturb_function, estimates, "skew_curvature"),
     "the weight of own skewness": (perturb_function, estimates, "trusted_share"),
     "the least error of skewed estimates": (perturb_function, estimates, "least_error"),
     "intervals of probabilities": (perturb_function, Support, "interval"),
     "the effective number of observations": (
         perturb_function,
-        reference_estimates,
+        prediction_results,
         "effective_size",
     ),
 }

@@ -8,7 +8,7 @@ import pytest
 
 import vstatkit as vs
 from vstatkit.inference.stopping import Tolerance, robust_share, round_up
-from vstatkit.results.model_info import Growth
+from vstatkit.results.model_description import Growth
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def test_the_wheel_serves_every_python_from_the_oldest_on(built):
 def test_the_wheel_has_all_modules_and_data_and_nothing_else(built):
     with zipfile.ZipFile(built.wheel) as wheel:
         held = set(wheel.namelist())
-    kinds = (".py", ".R", ".json.gz", "py.typed")
+    kinds = (".py", ".R", ".css", ".json.gz", "py.typed")
     assert files_of("vstatkit", "r_bridge", endings=kinds) <= held
     assert files_of("vstatkit/studies/printed", endings=("",)) - held == set()
     tops = {one.split("/")[0] for one in held}

@@ -39,7 +39,7 @@ Rooms of one line do not import from each other.
 """
 
 DOORS = {
-    ("vstatkit.results.bootstrap", "vstatkit.plots.importance_and_checks"),
+    ("vstatkit.results.bootstrap", "vstatkit.plots.estimates"),
     ("vstatkit.results.bootstrap", "vstatkit.storage.checkpoint"),
     ("vstatkit.results.delta_method", "vstatkit.plots.marginal"),
     ("vstatkit.results.dependence_curves", "vstatkit.plots.marginal"),
@@ -47,12 +47,11 @@ DOORS = {
     ("vstatkit.results.ensemble_results", "vstatkit.report.contents"),
     ("vstatkit.results.estimate_table", "vstatkit.plots.estimates"),
     ("vstatkit.results.estimate_table", "vstatkit.storage.results_file"),
-    ("vstatkit.results.importance", "vstatkit.plots.importance_and_checks"),
+    ("vstatkit.results.importance", "vstatkit.plots.estimates"),
     ("vstatkit.results.marginal_effects", "vstatkit.plots.marginal"),
-    ("vstatkit.results.normality_check", "vstatkit.plots.importance_and_checks"),
     ("vstatkit.results.prediction_results", "vstatkit.plots.estimates"),
-    ("vstatkit.results.predictor_tests", "vstatkit.plots.importance_and_checks"),
-    ("vstatkit.results.variance_comparison", "vstatkit.plots.importance_and_checks"),
+    ("vstatkit.results.predictor_tests", "vstatkit.plots.estimates"),
+    ("vstatkit.results.reliability_checks", "vstatkit.plots.estimates"),
 }
 """Methods of results that hand the results on, to be drawn, reported or saved."""
 

@@ -774,3 +774,23 @@ def test_averages_switch_estimators_as_fits_do(data, other, se, new_rows, switch
         assert new in averages.compare_variance().left_out
     else:
         np.testing.assert_allclose(averages.with_variance(new).bse, literal.bse)
+
+
+@pytest.mark.parametrize("name", ["class", "predictor"])
+@pytest.mark.parametrize("response", ["y", "size"])
+def test_columns_may_have_the_names_of_our_levels(response, name):
+    """Averages by a column `class` are not taken for averages of classes."""
+    rng = np.random.default_rng(3)
+    groups = rng.choice(list("ab"), 120)
+    frame = pd.DataFrame({"x": rng.normal(size=120), name: groups})
+    frame["y"] = frame["x"] + (groups == "a") + rng.normal(size=120)
+    frame["size"] = pd.cut(frame["y"], 3, labels=["s", "m", "l"])
+    res = vs.fit(f"{response} ~ x", frame, B=40, rng=1)
+    sizes = [""] if response == "y" else [" [s]", " [m]", " [l]"]
+    ends = [f"{name}={level}{size}" for level in "ab" for size in sizes]
+    assert res.avg_predictions(by=name).texts == ends
+    effects = res.avg_effects(by=name)
+    assert effects.texts == [f"x, {end}" for end in ends]
+    (low, high), size = effects.frame[["from", "to"]].iloc[0], sizes[0]
+    moved = f"x, {name}=a: {low:.4g} → {high:.4g}{size}"
+    assert effects._column().frame.index[0] == moved

@@ -355,3 +355,15 @@ def test_curves_print_and_plot(res):
     drawn = res.plot(kind="partial dependence", variable="x4", points=4)
     assert np.allclose(drawn.lines[0].get_ydata(), ax.lines[0].get_ydata())
     assert "<table" in curve._repr_html_()
+
+
+def test_a_predictor_may_be_called_class():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {"x": rng.normal(size=80), "class": rng.choice(["a", "b"], 80)}
+    )
+    frame["y"] = frame["x"] + (frame["class"] == "a") + rng.normal(size=80)
+    res = vs.fit("y ~ .", frame, B=40, rng=1)
+    curve = res.partial_dependence("x", "class", grid={"x": [0.0]})
+    assert curve.texts(named=True) == ["x = 0, class = a", "x = 0, class = b"]
+    assert "0, b  " in str(curve.summary())

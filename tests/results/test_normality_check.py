@@ -14,7 +14,7 @@ import vstatkit as vs
 from vstatkit.ensemble import refit
 from vstatkit.ensemble.refit import RepeatedFit, repeat_fit
 from vstatkit.inference.normality import studentised_tails
-from vstatkit.results.normality_check import (
+from vstatkit.results.reliability_checks import (
     LOPSIDED,
     NOT_SAFE,
     SAFE,

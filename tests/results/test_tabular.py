@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 import vstatkit as vs
 from vstatkit.interop.multi_model_table import column_of
-from vstatkit.results.summary_notes import number_text
+from vstatkit.results.labels import number_text
 
 
 @pytest.fixture(scope="module")

@@ -53,8 +53,8 @@ from vstatkit.kernels.tree_options import TREE_OPTIONS, Factors
 from vstatkit.results.bias import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.marginal_effects import average_orders
-from vstatkit.results.model_info import ModelInfo
-from vstatkit.results.reference_estimates import (
+from vstatkit.results.model_description import ModelInfo
+from vstatkit.results.prediction_results import (
     typical_estimates,
     typical_support,
     typical_tails,
@@ -795,12 +795,10 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if self._typical is None:
             how, B = self._estimation(), len(self.estimators_)
             self._typical = typical_estimates(self._predictor, self._reference, how, B)
-        units = self.design_.n
-        support, tails = prediction_support(self._kernel, units), self._tails
+        units, tails = self.design_.n, typical_tails(self._tails, self._typical)
+        support = prediction_support(self._kernel, units)
         if support is not None:
             support = typical_support(support, self._typical, units)
-        if tails is not None:
-            tails = typical_tails(tails, self._typical)
         return replace(estimates, support=support, tails=tails)
 
     def _estimation(self, *, of_averages: bool = False) -> Estimation:

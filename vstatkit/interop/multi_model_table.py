@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from statsmodels.iolib.summary import Summary
 
-from vstatkit.results.model_column import (
+from vstatkit.results.labels import number_text
+from vstatkit.results.model_description import (
     NUMBERS,
     OBSERVATIONS,
     R_SQUARED,
@@ -16,7 +17,6 @@ from vstatkit.results.model_column import (
     TabularModel,
 )
 from vstatkit.results.summary import Section, compose
-from vstatkit.results.summary_notes import number_text
 from vstatkit.validation import check_alpha
 
 

@@ -27,8 +27,8 @@ from vstatkit.kernels.base import (
 )
 from vstatkit.kernels.tree import response_bounds
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.learners import predictor_of
 from vstatkit.results.marginal_effects import column_names
+from vstatkit.results.prediction_results import predictor_of
 from vstatkit.variance.higher_orders import reference_rows
 
 N_TREES = 10  # number of trees that are compared with the training data

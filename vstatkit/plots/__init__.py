@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vstatkit.plots.estimates import (
+        plot_bias,
+        plot_comparison,
         plot_convergence,
         plot_effects,
         plot_estimates,
         plot_influence,
-        plot_prediction,
-    )
-    from vstatkit.plots.importance_and_checks import (
-        plot_comparison,
         plot_misses,
+        plot_prediction,
         plot_quantiles,
     )
     from vstatkit.plots.marginal import (
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "plot_average_effects",
+    "plot_bias",
     "plot_comparison",
     "plot_convergence",
     "plot_effects",
@@ -39,17 +39,11 @@ __all__ = [
     "plot_quantiles",
 ]
 
-MODULES = (
-    "estimates",
-    "importance_and_checks",
-    "marginal",
-)  # modules with the functions
-
 
 def __getattr__(name: str) -> Any:
     """Import a function from its module."""
     if name in __all__:
-        for module in MODULES:
+        for module in ("estimates", "marginal"):
             functions = importlib.import_module(f"vstatkit.plots.{module}")
             if hasattr(functions, name):
                 return getattr(functions, name)

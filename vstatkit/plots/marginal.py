@@ -28,8 +28,8 @@ from vstatkit.results.dependence_curves import (
 )
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.labels import label_texts
-from vstatkit.results.learners import predictor_of
 from vstatkit.results.marginal_effects import Averages, list_predictors, predictor_names
+from vstatkit.results.prediction_results import predictor_of
 
 
 def plot_averages(
@@ -93,8 +93,8 @@ def plot_map(curve: Curve, *, axes: Any = None) -> Any:
     maps = ((curve.params, curve.title), (curve.bse, "Standard error"))
     for ax, (numbers, title) in zip(axes, maps, strict=True):
         table = numbers.to_numpy().reshape(len(columns[0]), len(columns[1])).T
-        drawn = ax.pcolormesh(*places, table, shading="nearest", cmap="viridis")
-        ax.figure.colorbar(drawn, ax=ax)
+        mesh = ax.pcolormesh(*places, table, shading="nearest", cmap="viridis")
+        ax.figure.colorbar(mesh, ax=ax)
         for factor, values, ticks in zip(
             curve.factors, columns, (ax.set_xticks, ax.set_yticks), strict=True
         ):

@@ -1,10 +1,10 @@
 """Registry of plots by name; it does not import matplotlib."""
 
-import importlib
 from collections.abc import Callable
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
+from vstatkit import plots
 from vstatkit.formula.input_checks import suggest_name
 
 if TYPE_CHECKING:
@@ -26,18 +26,18 @@ def draw_importance(
     return results.importance(**options).plot(ax, alpha=alpha)
 
 
-# Plots by the name that `EnsembleResults.plot` takes. A text is a module of
-# `vstatkit.plots`, which is imported on demand, and its function.
+# Plots by the name that `EnsembleResults.plot` takes. A text is a function of
+# `vstatkit.plots`, which is imported on demand.
 PLOTS: dict[str, Draw | str] = {
-    "estimates": "estimates:plot_estimates",
-    "effects": "estimates:plot_effects",
-    "profile": "marginal:plot_profile",
+    "estimates": "plot_estimates",
+    "effects": "plot_effects",
+    "profile": "plot_profile",
     "importance": draw_importance,
-    "influence": "estimates:plot_influence",
-    "average effects": "marginal:plot_average_effects",
-    "partial dependence": "marginal:plot_partial_dependence",
-    "bias": "estimates:plot_bias",
-    "convergence": "estimates:plot_convergence",
+    "influence": "plot_influence",
+    "average effects": "plot_average_effects",
+    "partial dependence": "plot_partial_dependence",
+    "bias": "plot_bias",
+    "convergence": "plot_convergence",
 }
 
 # Methods of results that take the other options of a plot.
@@ -81,11 +81,7 @@ def draw(
 
 def _plot_function(kind: str) -> Draw:
     entry = PLOTS[kind]
-    if not isinstance(entry, str):
-        return entry
-    module, _, function = entry.partition(":")
-    plot: Draw = getattr(importlib.import_module(f"vstatkit.plots.{module}"), function)
-    return plot
+    return getattr(plots, entry) if isinstance(entry, str) else entry
 
 
 def _check_options(results: "EnsembleResults", kind: str, options: Any) -> None:

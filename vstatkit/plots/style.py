@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator
 
 from vstatkit._typing import Floats
 from vstatkit.results.estimate_table import EstimateTable
-from vstatkit.results.predictor_tests import short_text
+from vstatkit.results.labels import short_text
 
 # Colours of Okabe and Ito, which colour-blind readers can distinguish.
 POINT = "#0072B2"

@@ -10,8 +10,8 @@ from vstatkit.report import figures, tables
 from vstatkit.report.html_page import Chapter, Part, Text, compose_page
 from vstatkit.report.tables import level_text, p_value_text
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.labels import label_texts, setting_text
-from vstatkit.results.summary_notes import number_text, summary_notes
+from vstatkit.results.labels import label_texts, number_text, setting_text
+from vstatkit.results.summary_notes import summary_notes
 from vstatkit.sources.disk_arrays import check_directory
 from vstatkit.storage.archive import write_text_whole
 

@@ -10,7 +10,7 @@ import pandas as pd
 from vstatkit.report.html_page import Table
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import estimates_frame
-from vstatkit.results.labels import setting_text
+from vstatkit.results.labels import number_text, setting_text
 from vstatkit.results.summary import (
     ONE_DECIMAL,
     PERCENT,
@@ -18,7 +18,7 @@ from vstatkit.results.summary import (
     influence_tests,
     tabulate,
 )
-from vstatkit.results.summary_notes import MAX_ROWS, number_text
+from vstatkit.results.summary_notes import MAX_ROWS
 from vstatkit.variance.registry import ESTIMATORS
 
 # Packages that the numbers and figures depend on.

@@ -10,7 +10,7 @@ from vstatkit._typing import DataLike, Floats
 from vstatkit.ensemble.bias_reduction import Choice, check_tree_kernel, smooth_bias
 from vstatkit.kernels.base import AnyKernel, OutOfBag
 from vstatkit.kernels.residual_trees import StagedKernel, Stages
-from vstatkit.results.model_info import Aim
+from vstatkit.results.model_description import Aim
 
 if TYPE_CHECKING:
     from vstatkit.ensemble.prediction import Predictor

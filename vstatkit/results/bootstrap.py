@@ -138,7 +138,7 @@ class Bootstrap:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the quantiles of the estimates against those of a normal variable."""
-        from vstatkit.plots.importance_and_checks import plot_quantiles  # noqa: PLC0415 on demand
+        from vstatkit.plots.estimates import plot_quantiles  # noqa: PLC0415 on demand
 
         return plot_quantiles(self, ax=ax)
 

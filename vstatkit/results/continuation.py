@@ -21,7 +21,7 @@ from vstatkit.ensemble.retention import trim_to_budget
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.base import Evaluation, OutOfBag
 from vstatkit.results.bias import measure_remaining_bias
-from vstatkit.results.model_info import Growth
+from vstatkit.results.model_description import Growth
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import ensemble_size
 from vstatkit.text import short_repr
@@ -119,7 +119,7 @@ def rebuild_results(
     oob = evaluation.oob
     if oob is not None and recipe.y is not None:
         scores = score_rows(recipe.y, oob, recipe.task.kernel)
-    grown = replace(
+    larger = replace(
         results,
         design=design,
         values=evaluation.values[:, :count],
@@ -131,8 +131,8 @@ def rebuild_results(
         recipe=replace(recipe, oob=oob),
         orders=None,
     )
-    grown = with_centre(grown, centred_fit)
-    return measure_remaining_bias(grown.with_variance(results.variance))
+    larger = with_centre(larger, centred_fit)
+    return measure_remaining_bias(larger.with_variance(results.variance))
 
 
 def continue_fit(

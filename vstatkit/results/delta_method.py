@@ -13,7 +13,7 @@ from vstatkit.inference.estimates import Estimates
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, derive_table
 from vstatkit.results.labels import label_texts
-from vstatkit.results.model_column import Column
+from vstatkit.results.model_description import Column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,7 +146,7 @@ def transform_estimates(table: EstimateTable, f: Function) -> Transformed:
         Transformed,
         labels=pd.Index(names),
         null=0.0,
-        info=replace(line.info, growth=line.info.growth.without_atol),
+        info=line.info.derive(line.info.title, other_units=True),
         value=local.value,
         bend=local.bend,
     )

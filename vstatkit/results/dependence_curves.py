@@ -23,13 +23,13 @@ from vstatkit.formula.coding import as_variables
 from vstatkit.formula.input_checks import suggest_name
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
-from vstatkit.results.labels import label_texts, setting_text
-from vstatkit.results.learners import averaging_predictor
+from vstatkit.results.labels import add_classes, setting_text
 from vstatkit.results.marginal_effects import (
     MOST_ROWS,
     ObservedPredictors,
     averaged_table,
     averager_of,
+    averaging_predictor,
     check_variable,
     label_outputs,
     list_predictors,
@@ -38,7 +38,7 @@ from vstatkit.results.marginal_effects import (
     sample_of,
     training_frame,
 )
-from vstatkit.results.model_column import Column
+from vstatkit.results.model_description import Column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,9 +130,8 @@ class Curve(EstimateTable):
         name = ", ".join(map(str, self.variables))
         texts = [f"{name}: {origin} → {self._text(place)}" for place in places]
         if outputs > 1:
-            classes = label_texts(self.labels)[:outputs]
-            ends = [text[text.rindex("[") :] for text in classes]
-            texts = [f"{text} {end}" for text in texts for end in ends]
+            classes = self.labels[:outputs].get_level_values(-1)
+            texts = [f"{text} [{level}]" for text in texts for level in classes]
         return replace(differences, labels=pd.Index(texts))
 
     @property
@@ -143,6 +142,15 @@ class Curve(EstimateTable):
     @property
     def _points(self) -> pd.DataFrame:
         return self.grid.drop_duplicates().reset_index(drop=True)
+
+    def texts(self, *, named: bool = False) -> list[str]:
+        """Write the point and class of each row, such as "0.5", or "x4 = 0.5"."""
+        names = [f"{name} = " if named else "" for name in self.variables]
+        texts = []
+        for values in self.grid.to_numpy(object):
+            pairs = zip(names, map(setting_text, values), strict=True)
+            texts.append(", ".join(name + text for name, text in pairs))
+        return add_classes(texts, self.labels) if len(texts) > self.n_points else texts
 
     def _text(self, place: int) -> str:
         return ", ".join(map(setting_text, self._points.iloc[place]))
@@ -188,18 +196,8 @@ class Curve(EstimateTable):
         return marginal.plot_curve(self, alpha=alpha, ax=ax)
 
     def _column(self, alpha: float = 0.05) -> Column:
+        names = self.texts(named=True)
         frame = self.summary_frame(alpha)
-        columns = [
-            [
-                f"{name} = {setting_text(value)}"
-                for value in self.grid[name].astype(object)
-            ]
-            for name in self.variables
-        ]
-        names = [", ".join(parts) for parts in zip(*columns, strict=True)]
-        if isinstance(frame.index, pd.MultiIndex) and frame.index.names[-1] == "class":
-            levels = frame.index.get_level_values("class")
-            names = [f"{name} [{k}]" for name, k in zip(names, levels, strict=True)]
         return self._make_column(frame, names, self.title.lower(), self.rows)
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -20,7 +20,7 @@ from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.prediction_intervals import OutOfBagErrors
 from vstatkit.ensemble.query import EffectValues
 from vstatkit.formula.data_checks import warn_of_new_rows
-from vstatkit.inference.estimates import Estimates, estimate
+from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.base import OutOfBag
 from vstatkit.pandas_pickling import plain_state, take_state
 from vstatkit.results.bootstrap import Bootstrap, bootstrap_fit
@@ -28,10 +28,11 @@ from vstatkit.results.continuation import Continuation, continue_fit
 from vstatkit.results.estimate_table import (
     EstimateTable,
     derive_table,
+    difference_table,
     estimates_frame,
     mean_frame,
 )
-from vstatkit.results.labels import add_moves, effect_names, label_texts
+from vstatkit.results.labels import add_classes, add_moves, effect_names, label_texts
 from vstatkit.results.marginal_effects import (
     Averages,
     Variables,
@@ -40,8 +41,7 @@ from vstatkit.results.marginal_effects import (
     name_tuple,
     training_rows,
 )
-from vstatkit.results.model_column import Column, FittedModel, ModelData
-from vstatkit.results.model_info import Growth
+from vstatkit.results.model_description import Column, FittedModel, Growth, ModelData
 from vstatkit.results.prediction_results import (
     PredictionResults,
     collect_residuals,
@@ -49,9 +49,9 @@ from vstatkit.results.prediction_results import (
     predict_with_errors,
     read_into_memory,
     with_residuals,
+    with_typical,
     write_predictions,
 )
-from vstatkit.results.reference_estimates import with_typical
 from vstatkit.validation import with_advice
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders
 
@@ -181,16 +181,11 @@ class EnsembleResults(EstimateTable):
     @cached_property
     def effect_estimates(self) -> Estimates | None:
         """Estimates of the effects, each the difference of two values."""
-        moves, limit = self.effect_values, self._largest_limit
+        moves = self.effect_values
         if moves is None:
             return None
-        limit = None if limit is None else 2 * limit
-        estimates = estimate(
-            self.design, moves.values, self.variance, limit, self.orders
-        )
-        support = None if self.support is None else self.support.of_differences
-        tails = None if self.tails is None else self.tails.of_differences
-        return replace(estimates, support=support, tails=tails)
+        table = difference_table(self, moves.values, moves.frame.index, "Effects")
+        return table.estimates
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate the estimates: `mean mean_se mean_ci_lower mean_ci_upper`.
@@ -249,7 +244,10 @@ class EnsembleResults(EstimateTable):
         effects = self.effects_frame(alpha)
         if effects is None:
             return super()._column(alpha)
-        names = add_moves(effects, label_texts(effects.index))
+        index = effects.index
+        names = add_moves(effects, [str(name) for name in index.get_level_values(0)])
+        if isinstance(index, pd.MultiIndex):
+            names = add_classes(names, index)
         note = "change of the mean prediction, the others at the typical row"
         return self._make_column(effects, names, self.info.kernel, note)
 
@@ -285,8 +283,8 @@ class EnsembleResults(EstimateTable):
         tol = self.tolerance.tol if tol is None else tol
         atol = self.info.growth.atol if atol is None else atol
         growth = Growth(tol, max_B, atol)
-        grown = continue_fit(self, B, growth, n_jobs=n_jobs, progress=progress)
-        return with_residuals(grown)
+        larger = continue_fit(self, B, growth, n_jobs=n_jobs, progress=progress)
+        return with_residuals(larger)
 
     def summary2(self, alpha: float = 0.05, title: str | None = None) -> "Summary":
         """Summarise with all tables; the same as `summary(full=True)`."""

@@ -39,15 +39,14 @@ from vstatkit.inference.stopping import Tolerance, tolerance_of
 from vstatkit.kernels.base import KernelKind
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.labels import label_texts
-from vstatkit.results.model_column import (
+from vstatkit.results.model_description import (
     LEARNERS,
+    NUMBERS,
     OBSERVATIONS,
     Column,
+    ModelInfo,
     TabularModel,
-    numbers_of,
 )
-from vstatkit.results.model_info import ModelInfo
-from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.text import shown_estimates
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
     from vstatkit.results.delta_method import Function, Transformed
-    from vstatkit.results.variance_comparison import VarianceComparison
+    from vstatkit.results.reliability_checks import NormalityCheck, VarianceComparison
 
 
 MOST_SHOWN = 200  # most estimates that `repr` computes
@@ -492,7 +491,7 @@ class EstimateTable(TabularModel):
         `df` and the interval, one row per estimate and estimator; `left_out` has the
         reasons why the other estimators do not apply; `plot()` draws the intervals.
         """
-        from vstatkit.results.variance_comparison import compare_estimators  # noqa: PLC0415 takes tables
+        from vstatkit.results.reliability_checks import compare_estimators  # noqa: PLC0415 takes tables
 
         return compare_estimators(self, alpha)
 
@@ -516,7 +515,7 @@ class EstimateTable(TabularModel):
         misses on either side. The part of the estimate that is due to interactions of
         observations is assumed to be normal.
         """
-        from vstatkit.results.normality_check import check_normality  # noqa: PLC0415 takes tables
+        from vstatkit.results.reliability_checks import check_normality  # noqa: PLC0415 takes tables
 
         return check_normality(self, alpha)
 
@@ -560,7 +559,7 @@ class EstimateTable(TabularModel):
         self, frame: pd.DataFrame, names: list[str], kind: str, note: str = ""
     ) -> Column:
         """Make a column of a table of models, with a name for each row of `frame`."""
-        numbers = numbers_of(frame.set_axis(names))
+        numbers = frame.set_axis(names)[NUMBERS].astype(float)
         return Column(self.info.response, kind, numbers, self._column_stats(), note)
 
     def _column_stats(self) -> dict[str, Any]:
@@ -643,7 +642,26 @@ class ContrastResults(EstimateTable):
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate the tests with statsmodels' columns."""
         names = ["coef", "std err", "t", "P>|t|", "Conf. Int. Low", "Conf. Int. Upp."]
-        return numbers_of(super().summary_frame(alpha)).set_axis(names, axis=1)
+        return super().summary_frame(alpha)[NUMBERS].set_axis(names, axis=1)
+
+
+def difference_table(
+    results: EstimateTable, values: Floats, labels: Labels, title: str
+) -> ContrastResults:
+    """Make a table of differences of predictions, with values of shape (L, m)."""
+    limit, support, tails = results.limit, results.support, results.tails
+    return derive_table(
+        results,
+        ContrastResults,
+        values=values,
+        labels=labels,
+        limit=None if limit is None else 2 * float(np.max(limit)),
+        support=None if support is None else support.of_differences,
+        tails=None if tails is None else tails.of_differences,
+        null=np.zeros(values.shape[1]),
+        info=results.info.derive(title),
+        points=None,
+    )
 
 
 def _as_matrix(values: Floats) -> Floats:

@@ -31,13 +31,15 @@ from vstatkit.inference.population import (
     row_influence,
 )
 from vstatkit.pandas_pickling import pickled_plainly
+from vstatkit.results.labels import write_table
 from vstatkit.results.marginal_effects import training_weights
-from vstatkit.results.model_column import OBSERVATIONS, Column, TabularModel
-from vstatkit.results.predictor_tests import (
-    PredictorQuestion,
-    check_number,
-    write_table,
+from vstatkit.results.model_description import (
+    NUMBERS,
+    OBSERVATIONS,
+    Column,
+    TabularModel,
 )
+from vstatkit.results.predictor_tests import PredictorQuestion, check_number
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.validation import check_alpha
 
@@ -85,10 +87,10 @@ class Importance(TabularModel):
     --------
     >>> import vstatkit as vs
     >>> data = vs.datasets.mars(100, rng=1)
-    >>> found = vs.fit("y ~ x1 + x4", data, B=100, rng=1).importance()
-    >>> list(found.frame)
+    >>> importance = vs.fit("y ~ x1 + x4", data, B=100, rng=1).importance()
+    >>> list(importance.frame)
     ['importance', 'std_error', 'share', 'p_value', 'holm', 'bh']
-    >>> (found.conf_int()["lower"] > 0).to_dict()["x4"]
+    >>> (importance.conf_int()["lower"] > 0).to_dict()["x4"]
     True
     """
 
@@ -111,7 +113,7 @@ class Importance(TabularModel):
 
     def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
         """Draw the importances with their intervals, the largest on top."""
-        from vstatkit.plots.importance_and_checks import draw_importance  # noqa: PLC0415
+        from vstatkit.plots.estimates import draw_importance  # noqa: PLC0415
 
         return draw_importance(self, alpha, ax)
 
@@ -120,18 +122,10 @@ class Importance(TabularModel):
 
         There is no t, because the test uses another standard error than the column.
         """
-        table, bounds = self.frame, self.conf_int(alpha)
-        tested = "p_value" in table
-        frame = pd.DataFrame(
-            {
-                "estimate": table["importance"],
-                "std_error": table["std_error"],
-                "t": np.nan,
-                "p_value": table["p_value"] if tested else np.nan,
-                "ci_lower": bounds["lower"],
-                "ci_upper": bounds["upper"],
-            }
-        )
+        names = {"importance": "estimate", "lower": "ci_lower", "upper": "ci_upper"}
+        frame = pd.concat([self.frame, self.conf_int(alpha)], axis=1)
+        frame = frame.rename(columns=names).reindex(columns=NUMBERS)
+        tested = "p_value" in self.frame
         note = f"reduction in out-of-bag loss, how={self.how!r}; "
         note += "one-sided p-values of no reduction" if tested else "no tests"
         stats = {OBSERVATIONS: self.n_rows, "OOB loss": self.loss}

@@ -1,5 +1,6 @@
-"""Names of estimates, effects and settings in words."""
+"""Texts of labels, effects, settings and numbers."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,13 @@ def label_texts(labels: Labels) -> list[str]:
     """Write the label of each estimate as text, with classes in brackets."""
     if not isinstance(labels, pd.MultiIndex) or labels.names[-1] != "class":
         return [_join(label) for label in labels]
-    return [f"{_join(label[:-1])} [{label[-1]}]" for label in labels]
+    return add_classes([_join(label[:-1]) for label in labels], labels)
+
+
+def add_classes(texts: Sequence[str], labels: Labels) -> list[str]:
+    """Add the classes of the response, the last level of the labels, in brackets."""
+    classes = labels.get_level_values(-1)
+    return [f"{text} [{level}]" for text, level in zip(texts, classes, strict=True)]
 
 
 def _join(label: Any) -> str:
@@ -37,23 +44,14 @@ def effect_names(frame: pd.DataFrame) -> list[str]:
         f"{name}[{to}]" if moves[name] > 1 else str(name)
         for name, to in zip(predictors, frame["to"], strict=True)
     ]
-    if not isinstance(frame.index, pd.MultiIndex):
-        return names
-    rest = [label[1:] for label in frame.index]
-    tuples = [(name, *levels) for name, levels in zip(names, rest, strict=True)]
-    return label_texts(pd.MultiIndex.from_tuples(tuples, names=frame.index.names))
+    classes = isinstance(frame.index, pd.MultiIndex)
+    return add_classes(names, frame.index) if classes else names
 
 
-def add_moves(frame: pd.DataFrame, names: list[str]) -> list[str]:
+def add_moves(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """Add the ends of moves to names."""
-    classes = [""] * len(names)
-    if frame.index.names[-1] == "class":
-        classes = [f" [{level}]" for level in frame.index.get_level_values("class")]
-    rows = zip(names, classes, frame["from"], frame["to"], strict=True)
-    return [
-        f"{name.removesuffix(own)}: {setting_text(a)} → {setting_text(b)}{own}"
-        for name, own, a, b in rows
-    ]
+    rows = zip(names, frame["from"], frame["to"], strict=True)
+    return [f"{name}: {setting_text(a)} → {setting_text(b)}" for name, a, b in rows]
 
 
 def slope_names(frame: pd.DataFrame, names: list[str]) -> list[str]:
@@ -64,3 +62,25 @@ def slope_names(frame: pd.DataFrame, names: list[str]) -> list[str]:
         f"{name}[T.{to}]{text.removeprefix(str(name))}" if contrast else text
         for text, name, to, contrast in rows
     ]
+
+
+def short_text(value: Any) -> str:
+    """Write a value of a predictor in few characters."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def number_text(value: float) -> str:
+    """Write a number with four significant digits, without exponent if possible."""
+    if value == 0:
+        return "0"
+    if not np.isfinite(value):
+        return str(value)
+    if abs(value) >= 1e5 or abs(value) < 1e-3:
+        return f"{value:.3e}"
+    decimals = max(0, 3 - int(np.floor(np.log10(abs(value)))))
+    return f"{value:.{min(decimals, 4)}f}"
+
+
+def write_table(frame: pd.DataFrame) -> str:
+    """Write a table with four digits."""
+    return frame.to_string(float_format=lambda number: f"{number:.4g}")

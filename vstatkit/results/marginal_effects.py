@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, Labels
+from vstatkit.ensemble.evaluation import TransientLearner
 from vstatkit.ensemble.marginal_averages import (
     Averager,
     By,
     Division,
+    LearnerAverages,
     RowMove,
     Sample,
     training_places,
@@ -27,10 +29,15 @@ from vstatkit.inference.estimates import Estimation
 from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, Table, derive_table
-from vstatkit.results.labels import add_moves, effect_names, setting_text, slope_names
-from vstatkit.results.learners import averaging_predictor
-from vstatkit.results.model_column import Column
-from vstatkit.results.prediction_results import read_into_memory
+from vstatkit.results.labels import (
+    add_classes,
+    add_moves,
+    effect_names,
+    setting_text,
+    slope_names,
+)
+from vstatkit.results.model_description import Column
+from vstatkit.results.prediction_results import predictor_of, read_into_memory
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS
@@ -43,6 +50,23 @@ if TYPE_CHECKING:
 
 
 MOST_ROWS = 20_000  # most rows that averages are taken over; they are drawn by the seed
+
+
+def averaging_predictor(results: "EnsembleResults") -> Predictor:
+    """Return a predictor for averages over rows.
+
+    Learners that were not kept are refitted in each pass; averages need one pass.
+    """
+    predictor, recipe = results.predictor, results.recipe
+    if predictor is None or recipe is None or recipe.centre is not None:
+        return predictor_of(results)
+    missing = range(len(predictor.learners), results.B)
+    if not missing:
+        return predictor
+    learners = [TransientLearner(recipe.task, number) for number in missing]
+    return replace(
+        predictor, learners=predictor.learners + learners, progress=recipe.progress
+    )
 
 
 def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
@@ -267,12 +291,11 @@ def averaged_table(
             tails = replace(ends, low=ends.low / steps, high=ends.high / steps)
         if support is not None:
             support = Support(-1 / steps, 1 / steps, nobs)
-    info = results.info.derive(heading)
     changes = {
         "orders": None if orders is None else average_orders(orders),
         "values": values,
         "labels": labels,
-        "info": replace(info, growth=info.growth.without_atol),
+        "info": results.info.derive(heading, other_units=True),
         "limit": bound,
         "support": support,
         "tails": tails,
@@ -309,17 +332,16 @@ def list_predictors(names: Sequence[Any]) -> str:
     """List the predictors."""
     if not names:
         return "the model has no predictors."
-    return f"the predictors are {list_names([str(name) for name in names])}."
+    return f"the predictors are {list_names(names)}."
 
 
 def check_variable(name: Any, names: Sequence[Any]) -> None:
     """Raise an error if a name is not a predictor."""
     if name not in names:
-        listed = ", ".join(map(str, names))
-        near = suggest_name(str(name), [str(known) for known in names])
         raise ValueError(
-            f"`variables` must be predictors of the model, some of {listed}; got "
-            f"{name!r}{near}"
+            "`variables` must be predictors of the model, some of "
+            f"{', '.join(map(str, names))}; got {name!r}"
+            f"{suggest_name(str(name), names)}"
         )
 
 
@@ -375,17 +397,14 @@ def effect_moves(
     n_rows: int,
 ) -> list[Move]:
     """List moves as in the effects table: between quantiles, or from the reference."""
-    selected: Any = list(variables) if isinstance(variables, Mapping) else variables
-    selected = select_variables(selected, predictor)
-    moves: list[Move] = []
+    selected, moves = select_variables(variables, predictor), []
     for name in selected:
         if isinstance(variables, Mapping):
             ends = [_check_ends(name, variables[name])]
         else:
             ends = default_moves(name, predictor, observed)
         moves += [_move_all(name, start, end, n_rows) for start, end in ends]
-    if not moves:
-        raise ValueError(unmovable_message(selected))
+    _check_moves(moves, selected)
     return moves
 
 
@@ -408,7 +427,7 @@ def _ends_note(
 ) -> tuple[str, ...]:
     """Report ends of effects that come from the rows given."""
     names = dict.fromkeys(move.name for move in moves)
-    new = [str(name) for name in names if not observed.stored_moves(name)]
+    new = [name for name in names if not observed.stored_moves(name)]
     if isinstance(variables, Mapping) or not new:
         return ()
     return observed.notes(f"the ends of {list_names(new)} are")
@@ -425,15 +444,16 @@ def _check_ends(name: Any, ends: Any) -> Any:
     )
 
 
-def unmovable_message(selected: Sequence[Any]) -> str:
-    """Explain why no predictor can be moved."""
-    if not selected:
-        return f"there is nothing to move: {list_predictors(selected)}"
-    names = ", ".join(map(str, selected))
-    return (
-        f"there is nothing to move: {names} has the same value in every row. Choose a "
-        "predictor that varies."
-    )
+def _check_moves(moves: Sequence[Move], selected: Sequence[Any]) -> None:
+    """Raise an error if no predictor can be moved."""
+    reason = list_predictors(selected)
+    if selected:
+        names = ", ".join(map(str, selected))
+        reason = (
+            f"{names} has the same value in every row. Choose a predictor that varies."
+        )
+    if not moves:
+        raise ValueError(f"there is nothing to move: {reason}")
 
 
 def slope_width(name: Any, frame: pd.DataFrame, step: Any) -> float:
@@ -523,8 +543,7 @@ def slope_moves(
             width = end - start
         row_move = slope_move(name, rows, width, values)
         moves.append(Move(name, start, end, row_move, width))
-    if not moves:
-        raise ValueError(unmovable_message(selected))
+    _check_moves(moves, selected)
     return moves
 
 
@@ -581,35 +600,38 @@ class Averages(EstimateTable):
     @property
     def texts(self) -> list[str]:
         """Names of the rows, such as "x4, married=1"."""
-        return self._texts([str(name) for name in self._predictors])
+        return self._add_classes(self._add_levels(self._predictors))
 
     @property
-    def _predictors(self) -> pd.Index:
+    def _predictors(self) -> list[str]:
         """The predictor of each row, or the first level of the labels."""
-        return self.settings.index.get_level_values(0)
+        return [str(name) for name in self.settings.index.get_level_values(0)]
 
-    def _texts(self, names: list[str]) -> list[str]:
-        """Append levels and classes to the names of predictors."""
-        labels = self.settings.index
+    def _add_levels(self, names: list[str]) -> list[str]:
+        """Add the levels of `by` to the names of predictors, if there are any."""
+        labels, moves = self.settings.index, "to" in self.settings
         levels = [
-            [f"{name}={setting_text(level)}" for level in labels.get_level_values(name)]
-            for name in self.by
+            [f"{name}={setting_text(level)}" for level in labels.get_level_values(j)]
+            for j, name in enumerate(self.by, start=int(moves))
         ]
-        if "predictor" in labels.names or not self.by:
+        if moves or not levels:
             levels = [names, *levels]
-        texts = [", ".join(parts) for parts in zip(*levels, strict=True)]
-        if labels.names[-1] != "class":
-            return texts
-        classes = labels.get_level_values("class")
-        return [f"{text} [{level}]" for text, level in zip(texts, classes, strict=True)]
+        return [", ".join(parts) for parts in zip(*levels, strict=True)]
+
+    def _add_classes(self, texts: list[str]) -> list[str]:
+        """Add the classes of the response, if there are more than two."""
+        labels, n_others = self.settings.index, len(self.by) + ("to" in self.settings)
+        several = labels.nlevels > max(1, n_others)
+        return add_classes(texts, labels) if several else texts
 
     @property
     def _named_table(self) -> EstimateTable:
         """The averages under the names of effects, such as `region[w]`."""
-        names = [str(name) for name in self._predictors]
+        names = self._predictors
         if "to" in self.settings:
-            names = effect_names(self.settings[["to"]].set_axis(self._predictors))
-        return derive_table(self, EstimateTable, labels=pd.Index(self._texts(names)))
+            names = effect_names(self.settings[["to"]].set_axis(names))
+        texts = self._add_classes(self._add_levels(names))
+        return derive_table(self, EstimateTable, labels=pd.Index(texts))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate settings, estimates, tests and intervals of coverage 1 - alpha."""
@@ -632,7 +654,8 @@ class Averages(EstimateTable):
         if "step" in frame:
             names = slope_names(frame, names)
         elif "from" in frame:
-            names = add_moves(frame, names)
+            moves = add_moves(frame, self._add_levels(self._predictors))
+            names = self._add_classes(moves)
         note = f"{self.what} over {self.rows}, se={self.se!r}"
         return self._make_column(frame, names, self.what, note)
 
@@ -652,7 +675,7 @@ def average_predictions(
     return _label_averages(
         results,
         averager,
-        [averages[0].values],
+        averages,
         pd.DataFrame({"rows": division.counts}, _level_index(None, division)),
         "average predictions",
         points=averager.influence(averages, [weights]),
@@ -708,7 +731,7 @@ def average_moves(
     return _label_averages(
         results,
         averager,
-        [average.values for average in averages],
+        averages,
         table,
         "average slopes" if slopes else "average effects",
         points=averager.influence(averages, weights),
@@ -740,7 +763,7 @@ def _level_index(names: Sequence[Any] | None, division: Division) -> pd.Index:
 def _label_averages(
     results: "EnsembleResults",
     averager: Averager,
-    values: Sequence[Floats],
+    averages: Sequence[LearnerAverages],
     table: pd.DataFrame,
     what: str,
     *,
@@ -755,7 +778,7 @@ def _label_averages(
         results,
         averager,
         Averages,
-        np.concatenate(values, axis=1),
+        np.concatenate([average.values for average in averages], axis=1),
         settings.index,
         heading=what.capitalize(),
         differences=differences,

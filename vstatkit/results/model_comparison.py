@@ -11,13 +11,10 @@ from vstatkit.ensemble.refit import refit_values
 from vstatkit.formula.input_checks import as_frame
 from vstatkit.inference.pooled_test import pooled_test
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.learners import predictor_of
-from vstatkit.results.predictor_tests import (
-    JointTest,
-    difference_table,
-    training_predictors,
-    write_table,
-)
+from vstatkit.results.estimate_table import difference_table
+from vstatkit.results.labels import write_table
+from vstatkit.results.prediction_results import predictor_of
+from vstatkit.results.predictor_tests import JointTest, training_predictors
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.registry import ESTIMATORS
 

@@ -15,7 +15,9 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Bools, DataLike, Floats, Labels, Restrictions
+from vstatkit.ensemble.memory import format_bytes
 from vstatkit.ensemble.oob_scores import Scores
+from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.prediction_intervals import (
     Limits,
     OutOfBagErrors,
@@ -24,27 +26,58 @@ from vstatkit.ensemble.prediction_intervals import (
     jackknife_limits,
     local_limits,
 )
+from vstatkit.ensemble.retention import learner_bytes
 from vstatkit.exceptions import DataError, FewUnitsWarning, FormulaError
 from vstatkit.formula.input_checks import as_frame, is_number_kind, suggest_name
 from vstatkit.inference.conformal_quantiles import least_units
 from vstatkit.inference.estimates import Estimates, Estimation
-from vstatkit.inference.intervals import prediction_support, prediction_tails
+from vstatkit.inference.intervals import (
+    Support,
+    Tails,
+    effective_size,
+    noise_of_skew,
+    prediction_support,
+    prediction_tails,
+    shrink_skew,
+)
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, derive_table, mean_frame
 from vstatkit.results.labels import label_texts
-from vstatkit.results.learners import predictor_of
 from vstatkit.scratch import is_alive, removed_if_ended
 from vstatkit.sources.disk_arrays import check_directory
 from vstatkit.sources.recognition import find_source, read_few
 from vstatkit.sources.source import Source, import_optional, split_batches
 from vstatkit.text import shown_estimates
 from vstatkit.validation import check_alpha
+from vstatkit.variance.registry import compares_groups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from statsmodels.iolib.summary import Summary
 
     from vstatkit.results.ensemble_results import EnsembleResults
+
+
+def predictor_of(results: "EnsembleResults") -> Predictor:
+    """Return the predictor of a fit, or raise an error if learners are missing."""
+    predictor, B = results.predictor, results.B
+    if predictor is None:
+        raise ValueError(
+            f"these results have no learners that predict: {results.info.kernel!r} is "
+            "a statistic, or they were saved without learners. The estimates are in "
+            "`params` and `summary()`."
+        )
+    n_kept, size = predictor.n_kept, ""
+    if n_kept >= B:
+        return predictor
+    if n_kept:
+        bytes_of_each = learner_bytes(predictor.learners[:n_kept]) / n_kept
+        size = f" (about {format_bytes(bytes_of_each * B)} in all)"
+    raise ValueError(
+        f"predictions need all {B:,} learners, but only {n_kept:,} were kept. Fit "
+        f"again with keep_learners=True{size}, or with a smaller `B` (`max_B` for "
+        "B='auto'). Query points given to `fit` as `at` do not need kept learners."
+    )
 
 
 class ClassSets(pd.DataFrame):
@@ -195,8 +228,6 @@ def observation_limits(
     if scores is None or scores.residuals.size == 0:
         predictor = results.predictor
         classes = predictor is not None and predictor.kernel.n_classes is not None
-        if classes and method is None:
-            return Bounds(None, None, None)
         note = (
             "`obs_method` requires a numeric response; this one has classes. Use "
             "class_sets(alpha) for the classes that a new observation may have."
@@ -206,7 +237,7 @@ def observation_limits(
         )
         if method is not None:
             raise ValueError(note)
-        return Bounds(None, None, note)
+        return Bounds(None, None, None if classes else note)
     errors, method_used = results.out_of_bag_errors, method
     if method_used is None:
         local = errors is not None and errors.spread is not None
@@ -471,23 +502,21 @@ class PredictionResults(EstimateTable):
         estimates: Estimates,
         obs_method: str | None = None,
     ) -> None:
-        aim = None if results.info.aim is None else results.info.aim.without_bias
+        coefficients = results.info.coefficients
+        info = replace(results.info.derive("Predictions"), coefficients=coefficients)
+        shared = ("design", "variance", "units", "kind", "orders")
         self.__dict__.update(
+            {name: getattr(results, name) for name in shared},
             results=results,
             X=X,
             obs_method=obs_method,
             estimates=estimates,
-            design=results.design,
             labels=labels,
-            variance=results.variance,
-            info=replace(results.info, title="Predictions", aim=aim),
-            units=results.units,
+            info=info,
             null=0.0,
             limit=results._largest_limit,
             support=estimates.support,
             tails=estimates.tails,
-            kind=results.kind,
-            orders=results.orders,
             points=None,
         )
 
@@ -638,3 +667,70 @@ def _predict_rows(
         tails = prediction_tails(predictor.kernel)
     estimates = replace(predictor.estimates(X, how), support=support, tails=tails)
     return PredictionResults(results, X, labels, estimates, obs_method)
+
+
+TYPICAL_VALUES = 300  # most reference values whose moments are pooled
+TYPICAL_LEARNERS = 5000  # most learners whose predictions of them are pooled
+TYPICAL_DRAWS = 400_000_000  # most draws, learners times reference values, of them
+FEWEST_LEARNERS = 50  # fewest learners from which their variances are estimated
+
+
+def with_typical(results: "EnsembleResults") -> "EnsembleResults":
+    """Add the support and tails of predictions in general, for their intervals."""
+    predictor, rows = results.predictor, results.reference
+    if predictor is None or rows is None:
+        return results
+    how = Estimation(
+        results.design, results.variance, results._largest_limit, results.orders
+    )
+    typical = typical_estimates(predictor, rows, how, results.B)
+    support, tails = results.support, results.tails
+    if support is not None:
+        support = typical_support(support, typical, results.design.n)
+    if tails is not None and predictor.centre is not None:
+        tails = Tails()  # stacked learners may leave the range of the response
+    return replace(results, support=support, tails=typical_tails(tails, typical))
+
+
+def typical_estimates(
+    predictor: Predictor, rows: Floats, how: Estimation, B: int
+) -> Estimates | None:
+    """Estimate at some reference rows; None if too few learners were kept."""
+    some = rows[: max(1, TYPICAL_VALUES // predictor.kernel.n_outputs)]
+    all_of_them = compares_groups(how.method) or how.design.complete
+    draws = how.design.k * len(some) * predictor.kernel.n_outputs
+    most = min(TYPICAL_LEARNERS, max(TYPICAL_DRAWS // draws, FEWEST_LEARNERS))
+    L = B if all_of_them else min(B, predictor.n_kept, most)
+    if min(B, FEWEST_LEARNERS) > L or predictor.n_kept < L:
+        return None
+    return how.of(predictor.first(L).values(some)[:L])
+
+
+def typical_support(support: Support, typical: Estimates | None, units: int) -> Support:
+    """Bound the effective number of observations behind a probability."""
+    if typical is None:
+        return replace(support, nobs=float(units))
+    size = effective_size(typical.estimate, typical.components.total, units)
+    return replace(support, nobs=size)
+
+
+def typical_tails(tails: Tails | None, typical: Estimates | None) -> Tails | None:
+    """Pool variance and skewness over reference rows.
+
+    The skewness is the ratio of two sums, of third moments and of variances to the
+    power 3/2. A mean of the skewness of single rows would be too small.
+    """
+    if tails is None or typical is None or typical.scaled.skew is None:
+        return tails
+    unit = typical.unit.max()
+    parts = typical.scaled.in_units(typical.unit / unit)
+    variance = typical.positive * (typical.unit / unit) ** 2
+    weight = variance**1.5
+    if not weight.sum() > 0 or parts.noise is None or parts.concentration is None:
+        return tails
+    pooled = np.asarray(typical.scaled.skew @ weight / weight.sum())
+    # All rows share the learners, and thus their noise.
+    share = np.asarray(parts.noise.sum() / variance.sum())
+    noise = noise_of_skew(share, np.asarray(parts.concentration.mean()), parts.n)
+    skew = float(shrink_skew(pooled, noise))
+    return replace(tails, error=float(np.sqrt(variance.mean()) * unit), skew=skew)

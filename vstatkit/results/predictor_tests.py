@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vstatkit._typing import Floats, Labels
+from vstatkit._typing import Floats
+from vstatkit.ensemble.marginal_averages import Sample
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.refit import OutOfBagPredictor, refit_learners, refit_values
 from vstatkit.formula.coding import Coding
@@ -21,9 +22,10 @@ from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.continuation import Continuation
 from vstatkit.results.estimate_table import (
     ContrastResults,
-    derive_table,
+    difference_table,
     estimates_frame,
 )
+from vstatkit.results.labels import short_text, write_table
 from vstatkit.sampling.streams import Purpose, stream
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ class JointTest:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the differences with their intervals."""
-        from vstatkit.plots.importance_and_checks import draw_differences  # noqa: PLC0415
+        from vstatkit.plots.estimates import draw_differences  # noqa: PLC0415
 
         return draw_differences(self, ax)
 
@@ -113,11 +115,6 @@ class JointTest:
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(self.null)}</p>{self.frame.to_html()}"
-
-
-def write_table(frame: pd.DataFrame) -> str:
-    """Write a table with four digits."""
-    return frame.to_string(float_format=lambda number: f"{number:.4g}")
 
 
 class InteractionTest(JointTest):
@@ -137,6 +134,7 @@ class PredictorQuestion:
 
     results: "EnsembleResults"  # the fit
     recipe: Continuation  # its training data and settings
+    predictor: Predictor  # its learners
     coding: Coding  # coding of the design matrix
     frame: pd.DataFrame  # the predictors before coding
     n_learners: int  # number of learners to use
@@ -175,7 +173,7 @@ class PredictorQuestion:
                 "frame of some of the rows"
             )
         frame = training_predictors(results)
-        if frame is None or recipe is None or coding is None:
+        if frame is None or recipe is None or predictor is None or coding is None:
             raise ValueError(f"{what} needs {reason}.")
         if learners is not None:
             check_number("learners", learners, least=2)
@@ -186,13 +184,7 @@ class PredictorQuestion:
         else:
             quick = isinstance(recipe.task.kernel, BatchKernel)
             used = usual if quick else min(results.B, usual)
-        return cls(results, recipe, coding, frame, used)
-
-    @property
-    def predictor(self) -> Predictor:
-        """The learners of the fit."""
-        assert self.results.predictor is not None  # checked by `of`
-        return self.results.predictor
+        return cls(results, recipe, predictor, coding, frame, used)
 
     def names(self, given: str | Sequence[str]) -> list[str]:
         """Check names of predictors."""
@@ -236,25 +228,6 @@ def check_number(name: str, number: Any, *, least: int = 1) -> None:
         raise ValueError(
             f"`{name}` must be a whole number of at least {least}; got {number!r}."
         )
-
-
-def difference_table(
-    results: "EnsembleResults", values: Floats, labels: Labels, title: str
-) -> ContrastResults:
-    """Make a table of differences of predictions, with values of shape (L, m)."""
-    limit, support, tails = results.limit, results.support, results.tails
-    return derive_table(
-        results,
-        ContrastResults,
-        values=values,
-        labels=labels,
-        limit=None if limit is None else 2 * float(np.max(limit)),
-        support=None if support is None else support.of_differences,
-        tails=None if tails is None else tails.of_differences,
-        null=np.zeros(values.shape[1]),
-        info=results.info.derive(title),
-        points=None,
-    )
 
 
 def interaction_test(
@@ -310,8 +283,8 @@ def _test_pairs(
     check_number("grid", grid, least=2)
     results, n = question.results, len(question.frame)
     rng = stream(results.seed, 3, Purpose.QUESTION)
-    drawn = np.sort(rng.choice(n, min(rows, n), replace=False))
-    background = question.frame.iloc[drawn]
+    places = np.sort(rng.choice(n, min(rows, n), replace=False))
+    background = question.frame.iloc[places]
     contrasts = [_contrasts(question, pair, background, grid) for pair in pairs]
     values = np.concatenate([values for values, _ in contrasts], axis=1)
     points = pd.concat([where for _, where in contrasts], ignore_index=True)
@@ -359,15 +332,9 @@ def _means(
     background: pd.DataFrame,
 ) -> Floats:
     """Average predictions over the background, shape (L, values of the second, c)."""
-    types, index = background.dtypes, background.index
-    frames = []
-    for other in others:
-        settings = zip(pair, (first_value, other), strict=True)
-        columns = {
-            name: pd.Series([value] * len(index), index).astype(types[name])
-            for name, value in settings
-        }
-        frames.append(background.assign(**columns))
+    sample = Sample(background, None, len(background), question.coding.variables)
+    first, second = pair
+    frames = [sample.at({first: first_value, second: other}) for other in others]
     rows = question.coding.matrix(pd.concat(frames, ignore_index=True))
     values = question.values(rows)
     shaped = values.reshape(len(values), len(others), len(background), -1)
@@ -378,12 +345,12 @@ def _settings(question: PredictorQuestion, name: str, grid: int) -> list[Any]:
     """Choose quantiles of a numeric predictor, frequent levels of a factor."""
     column = question.frame[name].dropna()
     if name in question.coding.categorical:
-        chosen = list(column.value_counts().index[:grid])
+        values = list(column.value_counts().index[:grid])
     else:
-        chosen = list(grid_values(column.to_numpy(), grid))
-    if len(chosen) < 2:
+        values = list(grid_values(column.to_numpy(), grid))
+    if len(values) < 2:
         raise ValueError(f"{name!r} must vary for a test of interactions; it does not.")
-    return chosen
+    return values
 
 
 def grid_values(column: NDArray[Any], number: int) -> NDArray[Any]:
@@ -400,16 +367,11 @@ def grid_values(column: NDArray[Any], number: int) -> NDArray[Any]:
     values = np.unique(column)
     if len(values) <= number:
         return values
-    chosen = values[:0]
-    while len(chosen) < number:
-        rest = np.sort(column[~np.isin(column, chosen)])
-        missing = number - len(chosen)
+    grid = values[:0]
+    while len(grid) < number:
+        rest = np.sort(column[~np.isin(column, grid)])
+        missing = number - len(grid)
         shares = (np.arange(missing) + 0.5) / missing
         nearest = np.round(shares * (len(rest) - 1)).astype(int)
-        chosen = np.union1d(chosen, rest[nearest])
-    return chosen
-
-
-def short_text(value: Any) -> str:
-    """Write a value of a predictor in few characters."""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+        grid = np.union1d(grid, rest[nearest])
+    return grid

@@ -16,34 +16,28 @@ from statsmodels.iolib.tableformatting import fmt_base
 
 from vstatkit._typing import Ints, Labels
 from vstatkit.inference import stopping
-from vstatkit.inference.normality import (
-    MIN_OBSERVATIONS,
-    influence_labels,
-    influence_normality,
-    most_influential,
-)
+from vstatkit.inference.normality import influence_normality, most_influential
 from vstatkit.results.bootstrap import Bootstrap, repetitions_needed
 from vstatkit.results.delta_method import BENT, Transformed
 from vstatkit.results.dependence_curves import Curve
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import EstimateTable, estimates_frame
-from vstatkit.results.labels import label_texts, setting_text
+from vstatkit.results.labels import label_texts, number_text, setting_text
 from vstatkit.results.marginal_effects import Averages
-from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.results.prediction_results import PredictionResults
+from vstatkit.results.reliability_checks import NormalityCheck, VarianceComparison
 from vstatkit.results.summary_notes import (
     MAX_ROWS,
     constant_note,
+    enough_units,
     has_bias,
     many_more,
     margin_note,
-    more_note,
-    number_text,
+    orders_text,
     summary_notes,
     target_note,
     untested_note,
 )
-from vstatkit.results.variance_comparison import VarianceComparison
 from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.variance.estimator import COMPONENTS
 from vstatkit.variance.registry import ESTIMATORS
@@ -197,14 +191,9 @@ def components_section(table: EstimateTable) -> Section:
     return tabulate("Variance", frame, [*columns, ("MC share", "share", PERCENT)])
 
 
-def _few_units(table: EstimateTable) -> bool:
-    """Whether there are too few units for tests of their influence."""
-    return len(influence_labels(table.design, table.units)) < MIN_OBSERVATIONS
-
-
 def influence_tests(table: EstimateTable) -> pd.DataFrame | None:
     """Test the influences on the printed estimates, if there are enough units."""
-    if _few_units(table):
+    if not enough_units(table):
         return None
     shown = shown_rows(table.labels)
     tests = influence_normality(table.design, table.values[:, shown])
@@ -343,7 +332,7 @@ def _range(shares: pd.Series) -> str:
 
 def _influence(table: EstimateTable) -> str | None:
     """Name the most influential observation, cluster or shard."""
-    if _few_units(table):
+    if not enough_units(table):
         return None
     shown = shown_rows(table.labels)
     if len(shown) == len(table.labels):
@@ -443,7 +432,8 @@ def summarise(
     if full:
         sections += [components_section(table), normality_section(table)]
     else:
-        notes.append(more_note(table))
+        tests = " and normality tests" if enough_units(table) else ""
+        notes.append(f"summary(full=True) adds variance components{tests}.")
     title = table.info.title if title is None else title
     return compose(sections, title, notes, _header(table, scores))
 
@@ -606,12 +596,7 @@ def _slope_notes(frame: pd.DataFrame) -> list[str]:
 def summarise_curve(curve: Curve, alpha: float) -> Summary:
     """Compose the table of a curve."""
     frame = curve.summary_frame(alpha).drop(columns=list(curve.variables))
-    texts = [", ".join(map(setting_text, row)) for row in curve.grid.to_numpy(object)]
-    if len(texts) > curve.n_points:
-        classes = frame.index.get_level_values("class")
-        texts = [
-            f"{text} [{level}]" for text, level in zip(texts, classes, strict=True)
-        ]
+    texts = curve.texts()
     name = ", ".join(map(str, curve.variables))
     tested = curve.tests_zero
     notes = [
@@ -665,10 +650,7 @@ def _learner_notes(results: EstimateTable, about: str = ".") -> list[str]:
         )
     orders = results.orders
     if orders is not None and estimator.beyond:
-        notes.append(
-            f"The sampling variance is the jackknife's over 1 + rho, rho = "
-            f"{orders.rho:.2f} (standard error {orders.error:.2f}){about}"
-        )
+        notes.append(f"{orders_text(orders)}{about}")
     if len(results.labels) > MAX_ROWS:
         hidden = len(results.labels) - MAX_ROWS
         notes.append(f"{hidden:,} rows are not shown; `frame` has all.")

@@ -1,6 +1,7 @@
 """Notes below a summary."""
 
 from collections.abc import Iterator, Sequence
+from itertools import compress
 
 import numpy as np
 import pandas as pd
@@ -14,24 +15,13 @@ from vstatkit.inference.stopping import TOL, Shrinkage, round_up
 from vstatkit.kernels.base import KernelKind
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import EstimateTable
-from vstatkit.results.labels import effect_names, setting_text
-from vstatkit.results.model_info import Aim
+from vstatkit.results.labels import effect_names, number_text, setting_text
+from vstatkit.results.model_description import Aim
 from vstatkit.sampling.grouped_learners import ShardsDesign
+from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, least_absent
 
 MAX_ROWS = 40  # most rows of a table that are printed
-
-
-def number_text(value: float) -> str:
-    """Write a number with four significant digits, without exponent if possible."""
-    if value == 0:
-        return "0"
-    if not np.isfinite(value):
-        return str(value)
-    if abs(value) >= 1e5 or abs(value) < 1e-3:
-        return f"{value:.3e}"
-    decimals = max(0, 3 - int(np.floor(np.log10(abs(value)))))
-    return f"{value:.{min(decimals, 4)}f}"
 
 
 def has_bias(results: EnsembleResults) -> bool:
@@ -59,7 +49,7 @@ def summary_notes(
         target_note(results, alpha),
         *_target_details(results),
         *_interval_notes(results, alpha),
-        _learners_note(results),
+        *_learners_notes(results),
         *([] if fit is None else _effect_notes(fit, alpha)),
         *_data_notes(results),
         _shards_note(results),
@@ -216,70 +206,62 @@ def _skew_note(results: EstimateTable, alpha: float) -> str | None:
     return " ".join(notes) or None
 
 
-def _learners_note(results: EstimateTable) -> str | None:
+def _learners_notes(results: EstimateTable) -> Iterator[str]:
+    """Report the Monte Carlo error, and how many learners would reduce it."""
     if results.design.complete:
-        return "Every subsample was evaluated: there is no Monte Carlo error."
+        yield "Every subsample was evaluated: there is no Monte Carlo error."
+        return
     estimates, tolerance = results.estimates, results.tolerance
-    if isinstance(tolerance, Shrinkage):
-        return _shrinkage_note(results, tolerance)
+    growth, shards = results.info.growth, isinstance(tolerance, Shrinkage)
+    derived = not isinstance(results, EnsembleResults)  # B was chosen for the fit
+    precise = tolerance.excess(estimates) <= 1
+    if precise and (growth.tol is None or derived):
+        return
+    whose = "The std err" if derived else "The Estimates' std err"
     reached = estimates.relative_mc_error.max()
     aim = f"{100 * tolerance.tol:g}%{_absolute_text(results)}"
-    derived = not isinstance(results, EnsembleResults)  # B was chosen for the fit
-    if tolerance.excess(estimates) <= 1:
-        if results.info.growth.tol is None or derived:
-            return None
-        return (
+    if precise and shards:
+        yield (
+            "B was grown until infinitely many learners would make the Estimates' std "
+            f"err at most {aim} smaller."
+        )
+    elif precise:
+        yield (
             "B was grown until the Monte Carlo error of the Estimates' std err was "
             f"below {aim}; {reached:.1%} was reached."
         )
-    whose = "The std err" if derived else "The Estimates' std err"
-    if estimates.bounded.any():  # too few learners for a forecast
-        return f"{whose} has a Monte Carlo error of {reached:.0%}."
-    needed = float(tolerance.learners_needed(estimates).max())
-    return (
-        f"{whose} has a Monte Carlo error of {reached:.1%}; about {round_up(needed)} "
-        f"learners would bring it to {aim}.{_stopped_text(results)}"
-    )
+    elif estimates.bounded.any() and not shards:  # too few learners for a forecast
+        yield f"{whose} has a Monte Carlo error of {reached:.0%}."
+    else:
+        needed = round_up(float(tolerance.learners_needed(estimates).max()))
+        note = (
+            f"{whose} has a Monte Carlo error of {reached:.1%}; about {needed} "
+            f"learners would bring it to {aim}."
+        )
+        if shards:
+            note = (
+                "The std err is valid, but more learners would make it smaller; about "
+                f"{needed} would bring it to within {aim} of its limit for infinitely "
+                "many."
+            )
+        most = growth.max_B
+        if most is None or results.design.round_size(most, at_most=most) > results.B:
+            yield note
+        else:
+            yield f"{note} B stopped at max_B = {most:,}."
 
 
 def _absolute_text(results: EstimateTable) -> str:
     """Write the absolute tolerance, if it is larger than the relative one."""
     tolerance = results.tolerance
+    if isinstance(tolerance, Shrinkage):
+        mean = float(np.mean(tolerance.atol))
+        return f", or {number_text(mean)}," if mean > 0 else ""
     counts = tolerance.allowed_error(results.estimates) > tolerance.tol
     if not counts.any():
         return ""
     atol = np.broadcast_to(tolerance.atol, counts.shape)[counts]
     return f", or {number_text(float(atol.min()))} in absolute terms if that is more"
-
-
-def _stopped_text(results: EstimateTable) -> str:
-    """Report that growth stopped at `max_B`, if it did."""
-    most = results.info.growth.max_B
-    if most is None or results.design.round_size(most, at_most=most) > results.B:
-        return ""
-    return f" B stopped at max_B = {most:,}."
-
-
-def _shrinkage_note(results: EstimateTable, tolerance: Shrinkage) -> str | None:
-    """Report how much smaller the standard errors of shards could be."""
-    atol = float(np.mean(tolerance.atol))
-    aim = f"{100 * tolerance.tol:g}%"
-    if atol > 0:
-        aim += f", or {number_text(atol)},"
-    if tolerance.excess(results.estimates) <= 1:
-        derived = not isinstance(results, EnsembleResults)
-        if results.info.growth.tol is None or derived:
-            return None
-        return (
-            "B was grown until infinitely many learners would make the Estimates' std "
-            f"err at most {aim} smaller."
-        )
-    needed = float(tolerance.learners_needed(results.estimates).max())
-    return (
-        "The std err is valid, but more learners would make it smaller; about "
-        f"{round_up(needed)} would bring it to within {aim} of its limit for "
-        f"infinitely many.{_stopped_text(results)}"
-    )
 
 
 def _effect_notes(results: EnsembleResults, alpha: float) -> Iterator[str | None]:
@@ -347,13 +329,12 @@ def constant_note(constant: Sequence[str]) -> str | None:
 
 def untested_note(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
     """Explain missing tests of the rows of a frame, which have these names."""
-    places = np.flatnonzero(frame["std_error"] == 0)
-    if not places.size:
+    untested = list(compress(names, frame["std_error"] == 0))
+    if not untested:
         return None
-    listed = list_names([names[place] for place in places.tolist()])
     return (
-        f"No test of {listed} (nan): all learners agree, so the std err is zero, which "
-        "is not evidence of precision."
+        f"No test of {list_names(untested)} (nan): all learners agree, so the std err "
+        "is zero, which is not evidence of precision."
     )
 
 
@@ -361,14 +342,14 @@ def margin_note(frame: pd.DataFrame, names: Sequence[str], alpha: float) -> str 
     """Report changes of probabilities whose test and interval disagree."""
     inside = (frame["ci_lower"] <= 0) & (frame["ci_upper"] >= 0)
     tested = frame["p_value"].notna()
-    apart = np.flatnonzero(tested & ((frame["p_value"] < alpha) == inside))
-    if not apart.size:
+    contrary = tested & ((frame["p_value"] < alpha) == inside)
+    disagreeing = list(compress(names, contrary))
+    if not disagreeing:
         return None
-    listed = list_names([names[place] for place in apart.tolist()])
     return (
-        f"The test and the interval of {listed} disagree at {alpha:g}: the test "
-        "is Student's t, the interval Agresti and Coull's. The result is borderline; "
-        "more observations or learners would decide it."
+        f"The test and the interval of {list_names(disagreeing)} disagree at "
+        f"{alpha:g}: the test is Student's t, the interval Agresti and Coull's. The "
+        "result is borderline; more observations or learners would decide it."
     )
 
 
@@ -542,27 +523,27 @@ def _full_notes(results: EstimateTable) -> Iterator[str]:
     orders = results.estimates.scaled.orders
     if orders is not None:
         yield (
-            f"The sampling variance is the jackknife's over 1 + rho, rho = "
-            f"{orders.rho:.2f} (standard error {orders.error:.2f}), because the "
-            "jackknife counts variance that is due to pairs and larger sets of "
-            f"{units} at least twice."
+            f"{orders_text(orders)}, because the jackknife counts variance that is due "
+            f"to pairs and larger sets of {units} at least twice."
         )
+    count, what = f"{design.n:,} {units}", "influence"
     if isinstance(design, ShardsDesign):
-        enough = design.n_shards >= MIN_OBSERVATIONS
-        few, test = "shards", f"means of the {design.n_shards} shards"
-        what = "means"
+        units, count, what = "shards", f"{design.n_shards} shards", "means"
+    if enough_units(results):
+        values = "means" if what == "means" else "influence values"
+        yield f"Influence: normality tests of the {values} of the {count}."
     else:
-        enough = design.n >= MIN_OBSERVATIONS
-        few, test = units, f"influence values of the {design.n:,} {units}"
-        what = "influence"
-    if enough:
-        yield f"Influence: normality tests of the {test}."
-    else:
-        yield f"Too few {few} for normality tests of their {what}."
+        yield f"Too few {units} for normality tests of their {what}."
 
 
-def more_note(results: EstimateTable) -> str:
-    """Describe what a full summary adds."""
-    enough = len(influence_labels(results.design, results.units)) >= MIN_OBSERVATIONS
-    tests = " and normality tests" if enough else ""
-    return f"summary(full=True) adds variance components{tests}."
+def orders_text(orders: HigherOrders) -> str:
+    """Describe the correction for variance beyond the first order."""
+    return (
+        "The sampling variance is the jackknife's over 1 + rho, rho = "
+        f"{orders.rho:.2f} (standard error {orders.error:.2f})"
+    )
+
+
+def enough_units(results: EstimateTable) -> bool:
+    """Whether there are enough units for tests of their influence."""
+    return len(influence_labels(results.design, results.units)) >= MIN_OBSERVATIONS

@@ -46,8 +46,8 @@ from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.kernels.tree_files import STAGED_CODEC, TREE_CODEC
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
-from vstatkit.results.model_info import Aim, Growth, ModelInfo
-from vstatkit.results.reference_estimates import with_typical
+from vstatkit.results.model_description import Aim, Growth, ModelInfo
+from vstatkit.results.prediction_results import with_typical
 from vstatkit.sampling.design import CompleteDesign, SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import DESIGNS

@@ -23,7 +23,7 @@ from vstatkit.api import fit
 from vstatkit.exceptions import MonteCarloWarning, VstatkitError
 from vstatkit.forest import ForestClassifier, ForestRegressor
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.learners import predictor_of
+from vstatkit.results.prediction_results import predictor_of
 from vstatkit.storage.checkpoint_directory import hash_arrays, hash_frame
 from vstatkit.studies.coverage import normal_quantile
 from vstatkit.studies.dgps import DGP
