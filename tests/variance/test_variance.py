@@ -140,13 +140,9 @@ def test_an_observation_in_every_subsample_leaves_the_jackknife_alone():
 
 
 def presence_sums(counts, values, *, joint=False):
-    return EnsembleSums.from_learners(
-        (counts > 0).astype(float),
-        values,
-        size=4,
-        origin=values[0],
-        joint=joint,
-    )
+    sums = EnsembleSums.zero(counts.shape[1], 4, values[0], joint=joint)
+    sums.add((counts > 0).astype(float), values)
+    return sums
 
 
 def left_out_jackknife(counts, values):

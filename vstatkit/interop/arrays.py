@@ -15,7 +15,7 @@ from vstatkit.variance.registry import (
     ESTIMATORS,
     compares_groups,
     estimate_components,
-    moment_components,
+    moment_estimator,
     resolve_for_design,
 )
 
@@ -139,7 +139,7 @@ def variance_components(
     uses_moments = ESTIMATORS[method].source == "moments"
     if uses_moments and gram_is_cheaper(design.n, *h.shape):
         moments = moments_by_gram(design.table, h / unit, size=design.k)
-        parts = moment_components(method, moments, replace=replace)
+        parts = moment_estimator(method).from_moments(moments, replace=replace)
     else:
         parts = estimate_components(method, design, h / unit)
     return parts.in_units(unit)

@@ -111,35 +111,6 @@ def _shape(moments: EnsembleMoments) -> tuple[Floats | None, Floats | None]:
     return concentration, influence_skew(*powers, noise, n)
 
 
-BM = MomentEstimator("bm", "BM", nonnegative=True, zeta_1=lambda mo, _: zeta_1_bm(mo))
-IJ = MomentEstimator("ij", "IJ", nonnegative=True, zeta_1=lambda mo, _: zeta_1_ij(mo))
-IJ_U = MomentEstimator(
-    "ij_u",
-    "IJ-U",
-    inflated=True,
-    zeta_1=lambda mo, replace: zeta_1_ij_u(mo, replace=replace),
-)
-CORRECTED_V = MomentEstimator(
-    "corrected_v",
-    "corrected-V",
-    replace=True,
-    zeta_1=lambda mo, _: zeta_1_corrected_v(mo),
-)
-CORRECTED_V_SIMPLE = MomentEstimator(
-    "corrected_v_simple",
-    "corrected-V (simple)",
-    replace=True,
-    zeta_1=lambda mo, _: zeta_1_corrected_v_simple(mo),
-)
-CORRECTED_U = MomentEstimator(
-    "corrected_u",
-    "corrected-U",
-    replace=False,
-    inflated=True,
-    zeta_1=lambda mo, _: zeta_1_corrected_u(mo),
-)
-
-
 @dataclass(frozen=True)
 class PresenceEstimator(SumEstimator):
     """The jackknife after bootstrap, with or without a correction."""
@@ -217,5 +188,34 @@ def _parts(
     return sampling, zeta_k * 0.0 if complete else zeta_k / B
 
 
-JACKKNIFE = PresenceEstimator("jackknife", "J-U")
-HOEFFDING = PresenceEstimator("hoeffding", "Hoeffding", beyond=True)
+COUNT_ESTIMATORS = (
+    MomentEstimator("bm", "BM", nonnegative=True, zeta_1=lambda mo, _: zeta_1_bm(mo)),
+    MomentEstimator("ij", "IJ", nonnegative=True, zeta_1=lambda mo, _: zeta_1_ij(mo)),
+    MomentEstimator(
+        "ij_u",
+        "IJ-U",
+        inflated=True,
+        zeta_1=lambda mo, replace: zeta_1_ij_u(mo, replace=replace),
+    ),
+    PresenceEstimator("jackknife", "J-U"),
+    PresenceEstimator("hoeffding", "Hoeffding", beyond=True),
+    MomentEstimator(
+        "corrected_v",
+        "corrected-V",
+        replace=True,
+        zeta_1=lambda mo, _: zeta_1_corrected_v(mo),
+    ),
+    MomentEstimator(
+        "corrected_v_simple",
+        "corrected-V (simple)",
+        replace=True,
+        zeta_1=lambda mo, _: zeta_1_corrected_v_simple(mo),
+    ),
+    MomentEstimator(
+        "corrected_u",
+        "corrected-U",
+        replace=False,
+        inflated=True,
+        zeta_1=lambda mo, _: zeta_1_corrected_u(mo),
+    ),
+)

@@ -55,6 +55,7 @@ class Groups(NamedTuple):
     labels: Ints  # (B,): group of every learner
     k: int  # subsample size
     n: int  # number of units
+    redrawn_share: float  # see `grouped_monte_carlo`
 
     @property
     def zeta_k(self) -> Floats:
@@ -93,15 +94,8 @@ class GroupEstimator(VarianceEstimator):
     ) -> VarianceComponents:
         """Estimate the components of values of shape (B, m)."""
         groups = self.groups(design, values)
-        share = design.redrawn_share(np.unique(groups.labels).size)
-        return self.from_groups(groups, share)
-
-    def from_groups(
-        self, groups: Groups, redrawn_share: float = 1.0
-    ) -> VarianceComponents:
-        """Estimate the components; see `grouped_monte_carlo` for the share."""
         sampling = self.sampling(groups, False)
-        monte_carlo = grouped_monte_carlo(groups.values, groups.labels, redrawn_share)
+        monte_carlo = grouped_monte_carlo(values, groups.labels, groups.redrawn_share)
         return VarianceComponents(
             method=self.name,
             zeta_1=groups.n / groups.k**2 * sampling,
@@ -120,15 +114,16 @@ class GroupEstimator(VarianceEstimator):
     ) -> tuple[Floats, Floats]:
         """Estimate the sampling and the Monte Carlo covariance, each (m, m)."""
         groups = self.groups(design, values)
-        share = design.redrawn_share(np.unique(groups.labels).size)
-        monte_carlo = grouped_monte_carlo(values, groups.labels, share, joint=True)
+        share, labels = groups.redrawn_share, groups.labels
+        monte_carlo = grouped_monte_carlo(values, labels, share, joint=True)
         return self.sampling(groups, True), monte_carlo
 
     def groups(self, design: SubsampleDesign, values: Floats) -> Groups:
         """Return the learners with their groups, after checking these."""
         B = len(values)
         labels = check_groups(self.name, design, B, self.least_size, self.paired)
-        return Groups(values, labels, design.k, design.n)
+        share = design.redrawn_share(np.unique(labels).size)
+        return Groups(values, labels, design.k, design.n, share)
 
 
 def _im(groups: Groups, joint: bool) -> Floats:
@@ -154,24 +149,6 @@ IM = GroupEstimator(
     sampling=_im,
     error=_im_error,
     ceiling=lambda groups: groups.k / groups.n * groups.zeta_k,
-)
-LITTLE_BAGS = GroupEstimator(
-    "little_bags",
-    "little bags",
-    nonnegative=True,
-    design="little-bags",
-    sampling=lambda groups, joint: little_bags(*groups[:2], joint=joint)[0],
-    error=lambda groups: little_bags(*groups[:2])[1],
-    least_size=2,
-)
-MATCHED = GroupEstimator(
-    "matched",
-    "matched pairs",
-    replace=False,
-    design="matched",
-    sampling=lambda groups, joint: matched_pairs(*groups[:2], joint=joint),
-    error=_matched_error,
-    paired=True,
 )
 
 
@@ -275,4 +252,24 @@ def _check_disjoint(design: SubsampleDesign, labels: Ints) -> None:
         )
 
 
-SHARDS = ShardEstimator("shards", "between shards", nonnegative=True, design="shards")
+GROUP_ESTIMATORS = (
+    GroupEstimator(
+        "little_bags",
+        "little bags",
+        nonnegative=True,
+        design="little-bags",
+        sampling=lambda groups, joint: little_bags(*groups[:2], joint=joint)[0],
+        error=lambda groups: little_bags(*groups[:2])[1],
+        least_size=2,
+    ),
+    GroupEstimator(
+        "matched",
+        "matched pairs",
+        replace=False,
+        design="matched",
+        sampling=lambda groups, joint: matched_pairs(*groups[:2], joint=joint),
+        error=_matched_error,
+        paired=True,
+    ),
+    ShardEstimator("shards", "between shards", nonnegative=True, design="shards"),
+)

@@ -9,21 +9,10 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.count_estimators import (
-    BM,
-    CORRECTED_U,
-    CORRECTED_V,
-    CORRECTED_V_SIMPLE,
-    HOEFFDING,
-    IJ,
-    IJ_U,
-    JACKKNIFE,
-    MomentEstimator,
-)
+from vstatkit.variance.count_estimators import COUNT_ESTIMATORS, MomentEstimator
 from vstatkit.variance.estimator import VarianceComponents, VarianceEstimator
-from vstatkit.variance.group_estimators import IM, LITTLE_BAGS, MATCHED, SHARDS
+from vstatkit.variance.group_estimators import GROUP_ESTIMATORS, IM
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders, spread_columns
-from vstatkit.variance.moments import EnsembleMoments
 
 LEAST_ABSENT = 4
 # Least number, and share, of absent units for estimators that use presence.
@@ -57,10 +46,7 @@ def register_variance(estimator: VarianceEstimator) -> None:
         GROUPED_DESIGNS.setdefault(estimator.design, estimator.name)
 
 
-for _estimator in (
-    *(IM, BM, IJ, IJ_U, JACKKNIFE, HOEFFDING),
-    *(CORRECTED_V, CORRECTED_V_SIMPLE, CORRECTED_U, LITTLE_BAGS, MATCHED, SHARDS),
-):
+for _estimator in (IM, *COUNT_ESTIMATORS, *GROUP_ESTIMATORS):
     register_variance(_estimator)
 
 
@@ -281,19 +267,8 @@ def known_orders(
     return measure_orders(design, len(values), lambda L: values[:L, columns], kind)
 
 
-def moment_components(
-    method: str, moments: EnsembleMoments, *, replace: bool
-) -> VarianceComponents:
-    """Estimate the components from moments, by a moment-based estimator."""
-    return _moment_estimator(method).from_moments(moments, replace=replace)
-
-
-def moment_sampling(method: str, moments: EnsembleMoments, *, replace: bool) -> Floats:
-    """Estimate the sampling variance (m,), or covariance of joint moments."""
-    return _moment_estimator(method).sampling(moments, replace=replace)
-
-
-def _moment_estimator(method: str) -> MomentEstimator:
+def moment_estimator(method: str) -> MomentEstimator:
+    """Return the estimator of a name, which must be computed from moments."""
     estimator = ESTIMATORS[method]
     if isinstance(estimator, MomentEstimator):
         return estimator
