@@ -13,7 +13,7 @@ from tests.forest.test_estimators import SUBSAMPLING
 from vstatkit.ensemble import growth as estimators
 from vstatkit.ensemble.growth import watched_rows
 from vstatkit.inference.stopping import ErrorLaw, Tolerance
-from vstatkit.variance.noisy_variances import positive_mean
+from vstatkit.variance.formulas import positive_mean
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,8 @@ from vstatkit.variance.formulas import (
     group_means,
     jackknife_after_bootstrap,
     little_bags,
+    noise_variance,
+    positive_mean,
     zeta_1_bm,
     zeta_1_corrected_u,
     zeta_1_corrected_v,
@@ -35,7 +37,6 @@ from vstatkit.variance.moments import (
     presence_moments,
     sum_ensemble,
 )
-from vstatkit.variance.noisy_variances import noise_variance, positive_mean
 from vstatkit.variance.registry import ESTIMATORS, estimate_components
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluation import BATCH_SIZE, LearnerKeeper, Task, evaluate
 from vstatkit.exceptions import MonteCarloWarning
-from vstatkit.inference.estimates import Estimates, stabilise, value_units
+from vstatkit.inference.estimates import Estimates, stabilise
 from vstatkit.inference.intervals import value_limit
 from vstatkit.inference.stopping import (
     TOL,
@@ -28,7 +28,7 @@ from vstatkit.sampling.disjoint_shards import ShardsDesign
 from vstatkit.variance.estimator import SumEstimator, VarianceComponents
 from vstatkit.variance.higher_orders import HigherOrders, expected_orders
 from vstatkit.variance.large_moments import is_wide
-from vstatkit.variance.moments import EnsembleSums, sum_ensemble
+from vstatkit.variance.moments import EnsembleSums, sum_ensemble, value_units
 from vstatkit.variance.registry import ESTIMATORS, large_k_problem, resolve_for_design
 
 FIRST_B = 256  # learners grown before the Monte Carlo error is first estimated

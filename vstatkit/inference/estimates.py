@@ -25,9 +25,10 @@ from vstatkit.text import short_repr
 from vstatkit.validation import check_alpha
 from vstatkit.variance.count_estimators import MomentEstimator, PresenceEstimator
 from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.formulas import noise_variance, positive_mean
 from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.large_moments import CachedDesign, is_wide
-from vstatkit.variance.noisy_variances import noise_variance, positive_mean
+from vstatkit.variance.moments import CHUNK_ENTRIES, value_units
 from vstatkit.variance.registry import ESTIMATORS, estimate_components, known_orders
 
 
@@ -346,23 +347,10 @@ def _ceiling(components: VarianceComponents) -> Floats:
 
 # Relative rounding error of a mean of values that cancel.
 ROUNDING = 32 * np.finfo(np.float64).eps
-# Entries (observations x query points) of a table in memory at a time.
-CHUNK_ENTRIES = 2_000_000
 WIDE_VALUES = 4_000_000  # values of learners at a time if there is no such table
 # Estimators that need no table of observations times query points.
 TABLELESS = (MomentEstimator, PresenceEstimator)
 CACHED_ENTRIES = 16_000_000  # largest number of counts that are cached
-
-
-def value_units(values: Floats) -> Floats:
-    """Compute a power of two near the spread of every column; one for constants.
-
-    Division by it is exact.
-    """
-    first = values[0]
-    spread = np.maximum(values.max(axis=0) - first, first - values.min(axis=0))
-    exponent = np.frexp(spread)[1]
-    return np.ldexp(1.0, np.where(spread > 0, exponent, 0))
 
 
 def estimate(

@@ -6,9 +6,10 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.inference.estimates import Estimates, value_units, weighted_mean
+from vstatkit.inference.estimates import Estimates, weighted_mean
 from vstatkit.inference.population import RowInfluence, joint_influence
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.variance.moments import value_units
 from vstatkit.variance.registry import estimate_covariance
 
 

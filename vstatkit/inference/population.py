@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.inference.estimates import Estimates, Estimation, stabilise, value_units
+from vstatkit.inference.estimates import Estimates, Estimation, stabilise
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.influence_shape import influence_concentration, influence_skew
-from vstatkit.variance.moments import influence_values, sum_ensemble
-from vstatkit.variance.noisy_variances import noise_variance
+from vstatkit.variance.formulas import noise_variance
+from vstatkit.variance.influences import influence_concentration, influence_skew
+from vstatkit.variance.moments import influence_values, sum_ensemble, value_units
 from vstatkit.variance.registry import ESTIMATORS, estimate_covariance
 
 COLUMNS = 200  # columns whose covariances are estimated at a time

@@ -7,7 +7,7 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates, learners_at, ratio
 from vstatkit.kernels.base import AnyKernel, PredictiveModel
-from vstatkit.variance.noisy_variances import positive_mean
+from vstatkit.variance.formulas import positive_mean
 
 TOL = 0.1  # default tolerance of the relative Monte Carlo error of a standard error
 

@@ -4,13 +4,12 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from vstatkit.inference.estimates import value_units
 from vstatkit.kernels.base import kernel_kind
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import ModelInfo
 from vstatkit.sampling.given import given_ensemble, index_of_length
 from vstatkit.variance.estimator import VarianceComponents
-from vstatkit.variance.moments import gram_is_cheaper, moments_by_gram
+from vstatkit.variance.moments import gram_is_cheaper, moments_by_gram, value_units
 from vstatkit.variance.registry import (
     ESTIMATORS,
     compares_groups,

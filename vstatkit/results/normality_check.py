@@ -8,11 +8,16 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.inference.normality import influence_powers, studentised_tails
+from vstatkit.inference.normality import studentised_tails
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.sampling.disjoint_shards import ShardsDesign
 from vstatkit.validation import check_alpha
-from vstatkit.variance.influence_shape import InfluenceNoise, cumulants
+from vstatkit.variance.influences import (
+    InfluenceNoise,
+    InfluencePowers,
+    cumulants,
+    influence_blocks,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,7 +106,7 @@ def check_normality(results: "EstimateTable", alpha: float) -> NormalityCheck:
             "design='iid'."
         )
     values = results.values / estimates.unit
-    powers = influence_powers(design, values)
+    powers = InfluencePowers.of(influence_blocks(design, values))
     if shards or design.complete:
         noise = InfluenceNoise.zero(values.shape[1])
     else:

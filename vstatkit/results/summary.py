@@ -18,9 +18,7 @@ from vstatkit._typing import Ints, Labels
 from vstatkit.inference import stopping
 from vstatkit.inference.normality import (
     MIN_OBSERVATIONS,
-    influence_labels,
     influence_normality,
-    most_influential,
 )
 from vstatkit.results.bootstrap import Bootstrap, repetitions_needed
 from vstatkit.results.delta_method import BENT, Transformed
@@ -46,6 +44,7 @@ from vstatkit.results.summary_notes import (
 from vstatkit.results.variance_comparison import VarianceComparison
 from vstatkit.sampling.disjoint_shards import ShardsDesign
 from vstatkit.variance.estimator import COMPONENTS
+from vstatkit.variance.influences import influence_labels, most_influential
 from vstatkit.variance.registry import ESTIMATORS
 
 # A column of a printed table: header, column of the frame, and format of a value.

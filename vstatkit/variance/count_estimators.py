@@ -11,6 +11,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.estimator import Source, SumEstimator, VarianceComponents
 from vstatkit.variance.formulas import (
     jackknife_after_bootstrap,
+    noise_variance,
     zeta_1_bm,
     zeta_1_corrected_u,
     zeta_1_corrected_v,
@@ -19,7 +20,7 @@ from vstatkit.variance.formulas import (
     zeta_1_ij_u,
 )
 from vstatkit.variance.higher_orders import HigherOrders
-from vstatkit.variance.influence_shape import (
+from vstatkit.variance.influences import (
     influence_ceiling,
     influence_concentration,
     influence_skew,
@@ -33,7 +34,6 @@ from vstatkit.variance.moments import (
     presence_moments,
     presence_of,
 )
-from vstatkit.variance.noisy_variances import noise_variance
 
 
 @dataclass(frozen=True, kw_only=True)

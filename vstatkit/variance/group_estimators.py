@@ -16,10 +16,10 @@ from vstatkit.variance.formulas import (
     grouped_monte_carlo,
     little_bags,
     matched_pairs,
+    noise_variance,
     zeta_1_im,
 )
 from vstatkit.variance.higher_orders import HigherOrders
-from vstatkit.variance.noisy_variances import noise_variance
 
 
 def check_groups(

@@ -21,6 +21,9 @@ from vstatkit.variance.large_moments import is_wide, sum_powers
 
 BATCH_ENTRIES = 2_000_000  # most counts in memory while summing over learners
 SPARSE_BATCH_ENTRIES = 250_000  # of sparse counts, which take four times the memory
+# Most entries of a table (observations x query points) in memory, where columns of
+# values can be processed in parts
+CHUNK_ENTRIES = 2_000_000
 ROW_BLOCK = 128  # observations in a block, so that it stays in the cache
 
 
@@ -130,6 +133,17 @@ def _count_squares(N: Counts, weights: Floats | None) -> float:
         return float(np.vdot(entries, entries))
     squared = N.multiply(N) if sparse.issparse(N) else N * N
     return float(np.asarray(squared.sum(axis=1)) @ weights)
+
+
+def value_units(values: Floats) -> Floats:
+    """Compute a power of two near the spread of every column; one for constants.
+
+    Division by it is exact.
+    """
+    first = values[0]
+    spread = np.maximum(values.max(axis=0) - first, first - values.min(axis=0))
+    exponent = np.frexp(spread)[1]
+    return np.ldexp(1.0, np.where(spread > 0, exponent, 0))
 
 
 def sum_ensemble(
