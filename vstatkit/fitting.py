@@ -31,9 +31,13 @@ from vstatkit.formula.parse import (
     warn_if_constant,
 )
 from vstatkit.formula.streaming.encode import parse_source
-from vstatkit.inference.intervals import value_limit, value_support, value_tails
+from vstatkit.inference.intervals import (
+    prediction_support,
+    prediction_tails,
+    value_limit,
+)
 from vstatkit.inference.stopping import scale_share
-from vstatkit.kernels.base import Evaluation, kind_of
+from vstatkit.kernels.base import Evaluation, PredictiveModel, kind_of
 from vstatkit.results.bias import measure_remaining_bias
 from vstatkit.results.continuation import Continuation, with_centre
 from vstatkit.results.ensemble_results import EnsembleResults
@@ -233,11 +237,12 @@ def assemble_results(
         info=changed(info, scale_share=scale_share(kernel)),
         units=units,
         limit=value_limit(kernel),
-        support=value_support(kernel, design.n),
-        tails=value_tails(kernel),
         kind=kind_of(kernel),
         recipe=recipe,
     )
+    if isinstance(kernel, PredictiveModel) and not kernel.coefficients:
+        support, tails = prediction_support(kernel, design.n), prediction_tails(kernel)
+        results = changed(results, support=support, tails=tails)
     if parsed is not None:
         frame = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
         results = changed(

@@ -231,7 +231,7 @@ def test_covariances_take_the_noise_out_too(res, other):
 def test_averages_without_a_variance_have_no_covariance():
     rows = np.array([[1.0, 1.0], [-1.0, 0.0]])
     noise = RowNoise(np.diag([2.0, 0.5]), np.ones(2))
-    joined = JointInfluence(np.zeros((1, 2)), rows, False, noise)
+    joined = JointInfluence(np.zeros((1, 2)), RowInfluence(rows, False, noise))
     assert_allclose(joined.added_variance(joint=True), [[0, 0], [0, 0.75]])
     squares, cubes, fourths = joined.powers()
     assert_allclose(squares, [0, 0.75])

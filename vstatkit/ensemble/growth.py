@@ -14,7 +14,7 @@ from vstatkit.inference.estimates import Estimates, stabilise
 from vstatkit.inference.intervals import value_limit
 from vstatkit.inference.stopping import (
     TOL,
-    ErrorLaw,
+    ErrorCurve,
     Tolerance,
     round_up,
     scale_share,
@@ -319,7 +319,7 @@ def warn_if_imprecise(
     """
     if pooled_tolerance(UNSURE, limit, share).excess(found) <= 1:
         return False
-    error = ErrorLaw.of_mean(found).relative_error(n_trees).item()
+    error = ErrorCurve.of_mean(found).relative_error(n_trees).item()
     needed = round_up(pooled_tolerance(TOL, limit, share).learners_needed(found).item())
     warnings.warn(
         f"the standard errors of {n_trees} trees have a Monte Carlo "

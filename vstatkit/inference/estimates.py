@@ -229,7 +229,7 @@ class Estimates:
         return ratio(self.scaled.mc_se, twice, zero=0.0) * self.unit
 
     @property
-    def error_law(self) -> tuple[Floats, Floats]:
+    def error_terms(self) -> tuple[Floats, Floats]:
         """Coefficients of the Monte Carlo variance of the variance, `a/B**2 + b/B`.
 
         Both are in fourth powers of `unit`.
@@ -242,7 +242,7 @@ class Estimates:
 
     def learners_needed(self, tol: Floats | float) -> Floats:
         """Estimate the B at which the relative Monte Carlo error is `tol`."""
-        return learners_at((2 * tol * self.likely_variance) ** 2, *self.error_law)
+        return learners_at((2 * tol * self.likely_variance) ** 2, *self.error_terms)
 
 
 def learners_at(target: Floats, a: Floats, b: Floats) -> Floats:

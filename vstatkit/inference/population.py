@@ -155,34 +155,33 @@ class JointInfluence:
     """Influences of units through the learners, and through the rows averaged over."""
 
     learners: Floats  # (n, m): through the learners; noisy, without bias
-    rows: Floats  # (u, m): through the rows; the same units if `shared`
-    shared: bool  # whether units are the same
-    # Bias of the squares of `rows` from prediction errors
-    noise: RowNoise | None = None
+    points: RowInfluence  # through the rows; of the same units if they are shared
 
     def added_variance(self, *, joint: bool = False) -> Floats:
         """Compute what rows add to the sampling variance (m,), or covariance (m, m)."""
         covariance = self._row_covariance()
-        if self.shared:
-            cross = self.learners.T @ self.rows
+        if self.points.shared:
+            cross = self.learners.T @ self.points.values
             covariance = covariance + cross + cross.T
         return covariance if joint else np.diag(covariance).copy()
 
     def _row_covariance(self) -> Floats:
         """Compute the covariance (m, m) through the rows; zero if it is all noise."""
-        squares = self.rows.T @ self.rows
-        if self.noise is None:
+        rows, noise = self.points.values, self.points.noise
+        squares = rows.T @ rows
+        if noise is None:
             return squares
-        left = squares - self.noise.covariance
+        left = squares - noise.covariance
         live = np.diag(left) > 0
         return np.asarray(left * np.outer(live, live))
 
     def powers(self) -> tuple[Floats, Floats, Floats]:
         """Add up the second, third and fourth powers of the influences, each (m,)."""
-        left, whole = np.diag(self._row_covariance()), (self.rows**2).sum(axis=0)
+        rows, learners = self.points.values, self.learners
+        left, whole = np.diag(self._row_covariance()), (rows**2).sum(axis=0)
         share = np.divide(left, whole, out=np.ones_like(whole), where=whole > 0)
-        rows = np.sqrt(share) * self.rows
-        parts = [self.learners + rows] if self.shared else [self.learners, rows]
+        rows = np.sqrt(share) * rows
+        parts = [learners + rows] if self.points.shared else [learners, rows]
         squares, cubes, fourths = (
             np.sum([(influence**power).sum(axis=0) for influence in parts], axis=0)
             for power in (2, 3, 4)
@@ -207,16 +206,15 @@ def joint_influence(
                 "errors for the population of the training rows. Use se='sample', "
                 "or give other rows as `data`."
             )
-        none = np.zeros((1, values.shape[1]))
-        return JointInfluence(none, points.values, False, points.noise)
-    if source == "moments":
+        learners = np.zeros((1, values.shape[1]))
+    elif source == "moments":
         sums = sum_ensemble(design, values)
         inflation = 1.0 if design.replace else design.n / (design.n - design.k)
         learners = inflation * influence_values(sums)
     else:
         left_out, n = deletions(design, values)
         learners = np.sqrt((n - 1) / n) * left_out
-    return JointInfluence(learners, points.values, points.shared, points.noise)
+    return JointInfluence(learners, points)
 
 
 def deletions(design: SubsampleDesign, values: Floats) -> tuple[Floats, int]:

@@ -26,9 +26,12 @@ from vstatkit.ensemble.prediction_intervals import (
 )
 from vstatkit.exceptions import DataError, FewUnitsWarning, FormulaError
 from vstatkit.formula.input_checks import as_frame, is_number_kind, suggest_name
-from vstatkit.inference.conformal_quantiles import least_units
 from vstatkit.inference.estimates import Estimates, Estimation
-from vstatkit.inference.intervals import prediction_support, prediction_tails
+from vstatkit.inference.intervals import (
+    least_units,
+    prediction_support,
+    prediction_tails,
+)
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, derive_table, mean_frame
 from vstatkit.results.labels import label_texts
