@@ -108,7 +108,7 @@ def check_normality(results: "EstimateTable", alpha: float) -> NormalityCheck:
     values = results.values / estimates.unit
     powers = InfluencePowers.of(influence_blocks(design, values))
     if shards or design.complete:
-        noise = InfluenceNoise.zero(values.shape[1])
+        noise = InfluenceNoise(np.zeros(values.shape[1]))
     else:
         noise = InfluenceNoise.of(values, design.k, design.n, replace=design.replace)
     shape = cumulants(powers, noise)

@@ -33,6 +33,7 @@ from vstatkit.variance.moments import (
     moments_of,
     presence_moments,
     presence_of,
+    sum_ensemble,
 )
 
 
@@ -95,7 +96,7 @@ class MomentEstimator(SumEstimator):
         self, design: SubsampleDesign, values: Floats, orders: HigherOrders | None
     ) -> tuple[Floats, Floats]:
         """Estimate the sampling and the Monte Carlo covariance, each (m, m)."""
-        sums = self.sums(design, values, joint=True)
+        sums = sum_ensemble(design, values, joint=True)
         moments = moments_from_sums(sums, complete=design.complete)
         return self.sampling(moments, replace=design.replace), moments.monte_carlo
 
@@ -172,7 +173,7 @@ class PresenceEstimator(SumEstimator):
         self, design: SubsampleDesign, values: Floats, orders: HigherOrders | None
     ) -> tuple[Floats, Floats]:
         """Estimate the sampling and the Monte Carlo covariance, each (m, m)."""
-        sums = self.sums(design, values, joint=True)
+        sums = sum_ensemble(design, values, joint=True, presence=True)
         presence = presence_moments(sums, design.chance_absent)
         return _parts(presence, design.complete, orders)
 

@@ -12,7 +12,7 @@ from vstatkit._typing import Floats, Labels
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.text import short_repr
 from vstatkit.variance.higher_orders import HigherOrders
-from vstatkit.variance.moments import EnsembleSums, sum_ensemble
+from vstatkit.variance.moments import EnsembleSums
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,16 +188,8 @@ class SumEstimator(VarianceEstimator):
     Such sums can be extended by more learners, and added over workers.
     """
 
-    def sums(
-        self, design: SubsampleDesign, values: Floats, *, joint: bool = False
-    ) -> EnsembleSums:
-        """Compute the sums, with indicators in place of counts for presence."""
-        return sum_ensemble(
-            design, values, joint=joint, presence=self.source == "presence"
-        )
-
     @abstractmethod
     def from_sums(
         self, design: SubsampleDesign, sums: EnsembleSums, orders: HigherOrders | None
     ) -> VarianceComponents:
-        """Estimate the components from sums over learners."""
+        """Estimate the components from sums; of indicators for source "presence"."""

@@ -100,7 +100,7 @@ class InfluenceNoise:
     """Monte Carlo noise of one influence, each of shape (m,)."""
 
     variance: Floats  # second central moment
-    third: Floats  # third central moment
+    third: Floats | float = 0.0  # third central moment
 
     @classmethod
     def of(cls, values: Floats, k: int, n: int, *, replace: bool) -> "InfluenceNoise":
@@ -118,11 +118,6 @@ class InfluenceNoise:
         second = (centred**2).sum(axis=0) / (B - 1)
         third = (centred**3).mean(axis=0)
         return cls(spread * second / B, spread * (1 - 2 * p) * third / B**2)
-
-    @classmethod
-    def zero(cls, m: int) -> "InfluenceNoise":
-        """Return no noise, for a complete ensemble or shards."""
-        return cls(np.zeros(m), np.zeros(m))
 
 
 @dataclass(frozen=True)
@@ -180,12 +175,12 @@ def cumulants(powers: InfluencePowers, noise: InfluenceNoise) -> Cumulants:
 def influence_skew(
     squares: Floats, cubes: Floats, fourths: Floats, noise: Floats, n: int
 ) -> Floats:
-    """Compute the skewness of estimates from sums over units of powers of influences.
+    """Compute the skewness of estimates from sums over n units; see `cumulants`.
 
     `noise` is the Monte Carlo variance of one influence, shape (m,).
     """
     powers = InfluencePowers(squares, cubes, fourths, n)
-    return cumulants(powers, InfluenceNoise(noise, np.zeros_like(noise))).skew
+    return cumulants(powers, InfluenceNoise(noise)).skew
 
 
 def influence_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats]:

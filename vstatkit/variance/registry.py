@@ -101,22 +101,21 @@ def large_k_problem(method: str, k: int, n: int, *, replace: bool) -> str:
     identical = not replace and k >= n
     if not presence or identical or k <= largest_k(n, replace=replace):
         return ""
-    way = "with" if replace else "without"
+    way, corrected = ("with", "v") if replace else ("without", "u")
     return (
         f"there are no reliable standard errors for k = {k:,} draws {way} replacement "
         f"from {n:,} units: nearly every subsample holds nearly every unit, so nothing "
         "shows what an estimate would be without one. Use a smaller `k` "
         f"(`max_samples`), of at most {largest_k(n, replace=replace):,}. "
-        f"{_COMPUTED[replace]}"
+        f"variance='corrected_{corrected}' does compute a number, but for trees it has "
+        f"been measured to be {_MEASURED[replace]}."
     )
 
 
-# Accuracy of the estimators that compute a number for any k, by `replace`.
-_COMPUTED = {
-    True: "variance='corrected_v' does compute a number, but for trees it has been "
-    "measured to be 70 to 77% too low at k = 4 n.",
-    False: "variance='corrected_u' does compute a number, but for trees it has been "
-    "measured to be 1.7 to 2.6 times the true variance at k = 0.95 n.",
+# Accuracy of the corrected estimators, which compute a number for any k, by `replace`.
+_MEASURED = {
+    True: "70 to 77% too low at k = 4 n",
+    False: "1.7 to 2.6 times the true variance at k = 0.95 n",
 }
 
 
@@ -128,13 +127,11 @@ def large_k_warning(method: str, design: SubsampleDesign, kind: KernelKind) -> s
     most = largest_k(design.n, replace=design.replace)
     if design.k <= most:
         return ""
-    wrong = "low"
+    wrong, measured = "low", _MEASURED[design.replace]
     if design.replace:
-        measured = (
-            "70 to 77% too low at k = 4 n, where intervals at 95% covered 60 to 66%"
-        )
+        measured += ", where intervals at 95% covered 60 to 66%"
     elif ESTIMATORS[method].inflated:
-        wrong, measured = "high", "1.7 to 2.6 times the true variance at k = 0.95 n"
+        wrong = "high"
     else:
         measured = "93 to 95% too low at k = 0.85 n"
     return (
@@ -253,7 +250,6 @@ def known_orders(
     design: SubsampleDesign,
     values: Floats,
     orders: HigherOrders | None,
-    kind: KernelKind = KernelKind.UNKNOWN,
 ) -> HigherOrders | None:
     """Return the correction beyond the first order that an estimator uses.
 
@@ -263,7 +259,7 @@ def known_orders(
         return None
     if orders is not None:
         return orders
-    columns = spread_columns(values.shape[1])
+    columns, kind = spread_columns(values.shape[1]), KernelKind.UNKNOWN
     return measure_orders(design, len(values), lambda L: values[:L, columns], kind)
 
 
