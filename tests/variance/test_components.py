@@ -19,7 +19,7 @@ from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
-from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.estimators import VarianceComponents
 from vstatkit.variance.moments import (
     moments_by_gram,
     moments_from_sums,

@@ -23,8 +23,11 @@ from vstatkit.inference.intervals import (
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.text import short_repr
 from vstatkit.validation import check_alpha
-from vstatkit.variance.count_estimators import MomentEstimator, PresenceEstimator
-from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.estimators import (
+    MomentEstimator,
+    PresenceEstimator,
+    VarianceComponents,
+)
 from vstatkit.variance.formulas import noise_variance, positive_mean
 from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.large_moments import CachedDesign, is_wide
@@ -126,8 +129,8 @@ class Estimates:
     @cached_property
     def skew(self) -> Floats:
         """Skewness that intervals allow for; zero if it is small."""
-        known = np.nan if self.tails is None else self.tails.skew
-        return threshold_skew(np.where(np.isnan(known), self.own_skew, known))
+        typical = np.nan if self.tails is None else self.tails.skew
+        return threshold_skew(np.where(np.isnan(typical), self.own_skew, typical))
 
     @property
     def _curvature(self) -> Floats:

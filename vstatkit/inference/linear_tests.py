@@ -149,8 +149,8 @@ def wald_test(
     statistic = float(z @ inverse @ z) / rank
     if replicates:
         check_replicates(rank, df)
-        left = df - rank + 1
-        statistic, df = statistic * left / df, left
+        df_left = df - rank + 1
+        statistic, df = statistic * df_left / df, df_left
     else:
         statistic *= df / (df + rank - 1)
     pvalue = float(stats.f.sf(statistic, rank, df))

@@ -1,5 +1,6 @@
 """Standard errors for the population that the averaged rows were drawn from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,14 +28,6 @@ class RowNoise:
     # (r,): minus one for squares that are subtracted, because estimated covariances may
     # be indefinite; otherwise one
     signs: Floats
-
-    def combine(self, coefs: Floats) -> "RowNoise":
-        """Compute the noise of linear combinations, shape (r, m), of the averages."""
-        return replace(self, roots=self.roots @ coefs.T)
-
-    def rescale(self, unit: Floats) -> "RowNoise":
-        """Compute the noise of the averages in other units, shape (m,)."""
-        return replace(self, roots=self.roots / unit)
 
     @property
     def covariance(self) -> Floats:
@@ -105,13 +98,18 @@ class RowInfluence:
 
     def combine(self, coefs: Floats) -> "RowInfluence":
         """Compute the influence on linear combinations (r, m) of the averages."""
-        noise = None if self.noise is None else self.noise.combine(coefs)
-        return replace(self, values=self.values @ coefs.T, noise=noise)
+        return self._transform(lambda values: values @ coefs.T)
 
     def rescale(self, unit: Floats) -> "RowInfluence":
         """Compute the influence on the averages in other units, shape (m,)."""
-        noise = None if self.noise is None else self.noise.rescale(unit)
-        return replace(self, values=self.values / unit, noise=noise)
+        return self._transform(lambda values: values / unit)
+
+    def _transform(self, linear: Callable[[Floats], Floats]) -> "RowInfluence":
+        """Apply a linear function of averages to the influences and to their noise."""
+        noise = self.noise
+        if noise is not None:
+            noise = replace(noise, roots=linear(noise.roots))
+        return replace(self, values=linear(self.values), noise=noise)
 
 
 def row_influence(
@@ -171,15 +169,15 @@ class JointInfluence:
         squares = rows.T @ rows
         if noise is None:
             return squares
-        left = squares - noise.covariance
-        live = np.diag(left) > 0
-        return np.asarray(left * np.outer(live, live))
+        excess = squares - noise.covariance
+        live = np.diag(excess) > 0
+        return np.asarray(excess * np.outer(live, live))
 
     def powers(self) -> tuple[Floats, Floats, Floats]:
         """Add up the second, third and fourth powers of the influences, each (m,)."""
         rows, learners = self.points.values, self.learners
-        left, whole = np.diag(self._row_covariance()), (rows**2).sum(axis=0)
-        share = np.divide(left, whole, out=np.ones_like(whole), where=whole > 0)
+        excess, whole = np.diag(self._row_covariance()), (rows**2).sum(axis=0)
+        share = np.divide(excess, whole, out=np.ones_like(whole), where=whole > 0)
         rows = np.sqrt(share) * rows
         parts = [learners + rows] if self.points.shared else [learners, rows]
         squares, cubes, fourths = (

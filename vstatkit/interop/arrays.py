@@ -8,7 +8,7 @@ from vstatkit.kernels.base import kernel_kind
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import ModelInfo
 from vstatkit.sampling.given import given_ensemble, index_of_length
-from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.estimators import VarianceComponents
 from vstatkit.variance.moments import gram_is_cheaper, moments_by_gram, value_units
 from vstatkit.variance.registry import (
     ESTIMATORS,

@@ -49,7 +49,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.disjoint_shards import ShardsDesign
 from vstatkit.text import shown_estimates
 from vstatkit.validation import with_advice
-from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.estimators import VarianceComponents
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders, spread_columns
 from vstatkit.variance.influences import (
     influence_blocks,

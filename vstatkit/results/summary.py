@@ -43,7 +43,7 @@ from vstatkit.results.summary_notes import (
 )
 from vstatkit.results.variance_comparison import VarianceComparison
 from vstatkit.sampling.disjoint_shards import ShardsDesign
-from vstatkit.variance.estimator import COMPONENTS
+from vstatkit.variance.estimators import COMPONENTS
 from vstatkit.variance.influences import influence_labels, most_influential
 from vstatkit.variance.registry import ESTIMATORS
 

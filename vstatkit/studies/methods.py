@@ -14,7 +14,7 @@ from vstatkit.inference.estimates import ensemble_mean, stabilise
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.studies.experiment import Record
-from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.estimators import VarianceComponents
 from vstatkit.variance.formulas import between_variance
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders, spread_columns
 from vstatkit.variance.moments import (

@@ -9,8 +9,7 @@ import pandas as pd
 from vstatkit._typing import Floats, Labels
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.disjoint_shards import ShardsDesign
-from vstatkit.variance.formulas import noise_variance, positive_mean
-from vstatkit.variance.group_estimators import shard_influence
+from vstatkit.variance.formulas import noise_variance, positive_mean, shard_influence
 from vstatkit.variance.moments import (
     CHUNK_ENTRIES,
     influence_values,
@@ -34,9 +33,9 @@ def influence_concentration(
     powers and `n s2` to the squares. After subtraction they are made positive like
     variances.
     """
-    known = squares - n * noise
-    powers = fourth - 6 * noise * known - 3 * n * noise**2
-    positive = _positive_squares(known, noise, n)
+    unbiased = squares - n * noise
+    powers = fourth - 6 * noise * unbiased - 3 * n * noise**2
+    positive = _positive_squares(unbiased, noise, n)
     equal = np.full_like(positive, 1 / n)
     share = np.divide(powers, positive**2, out=equal, where=positive > 0)
     return np.clip(share, 1 / n, 1.0)
@@ -157,10 +156,10 @@ def cumulants(powers: InfluencePowers, noise: InfluenceNoise) -> Cumulants:
     variance of the cubes is :math:`9 s_2 \sum c^4 + 36 s_2^2 \sum c^2 + 15 n s_2^3`.
     """
     n, s2 = powers.n, noise.variance
-    known = powers.squares - n * s2
-    V = _positive_squares(known, s2, n)
+    unbiased = powers.squares - n * s2
+    V = _positive_squares(unbiased, s2, n)
     cubes = powers.cubes - n * noise.third
-    fourths = powers.fourths - 6 * s2 * known - 3 * n * s2**2
+    fourths = powers.fourths - 6 * s2 * unbiased - 3 * n * s2**2
     spread = 9 * s2 * np.maximum(fourths, V**2 / n) + 36 * s2**2 * V + 15 * n * s2**3
     zero = np.zeros_like(V)
     varies = V > 0

@@ -9,9 +9,12 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.count_estimators import COUNT_ESTIMATORS, MomentEstimator
-from vstatkit.variance.estimator import VarianceComponents, VarianceEstimator
-from vstatkit.variance.group_estimators import GROUP_ESTIMATORS, IM
+from vstatkit.variance.estimators import (
+    BUILT_IN,
+    MomentEstimator,
+    VarianceComponents,
+    VarianceEstimator,
+)
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders, spread_columns
 
 LEAST_ABSENT = 4
@@ -33,7 +36,7 @@ def register_variance(estimator: VarianceEstimator) -> None:
     """
     if not isinstance(estimator, VarianceEstimator):
         raise TypeError(
-            "`estimator` must be a VarianceEstimator of vstatkit.variance.estimator; "
+            "`estimator` must be a VarianceEstimator of vstatkit.variance.estimators; "
             f"got {type(estimator).__name__}."
         )
     if estimator.name in (*ESTIMATORS, "auto", "corrected"):
@@ -46,7 +49,7 @@ def register_variance(estimator: VarianceEstimator) -> None:
         GROUPED_DESIGNS.setdefault(estimator.design, estimator.name)
 
 
-for _estimator in (IM, *COUNT_ESTIMATORS, *GROUP_ESTIMATORS):
+for _estimator in BUILT_IN:
     register_variance(_estimator)
 
 
@@ -96,10 +99,12 @@ def large_k_problem(method: str, k: int, n: int, *, replace: bool) -> str:
     Empty if they have, with fewer draws or by estimators that do not use presence.
     Subsamples of all units without replacement are not covered: they are identical.
     """
-    known = ESTIMATORS.get(method)
-    presence = method == "auto" or (known is not None and known.source == "presence")
+    estimator = ESTIMATORS.get(method)
+    presence = estimator is not None and estimator.source == "presence"
     identical = not replace and k >= n
-    if not presence or identical or k <= largest_k(n, replace=replace):
+    if not (presence or method == "auto") or identical:
+        return ""
+    if k <= largest_k(n, replace=replace):
         return ""
     way, corrected = ("with", "v") if replace else ("without", "u")
     return (
