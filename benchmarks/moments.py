@@ -47,7 +47,8 @@ def one_pass() -> dict[str, float]:
     H = np.random.default_rng(1).normal(size=(B, m))
 
     def ours() -> list[Any]:
-        sums = EnsembleSums.from_learners(N, H, size=k, origin=H[0])
+        sums = EnsembleSums.zero(n, k, H[0])
+        sums.add(N, H)
         moments = moments_from_sums(sums)
         return [
             zeta_1_ij(moments),

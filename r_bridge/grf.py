@@ -9,8 +9,7 @@ import numpy as np
 from scipy.special import erfc
 
 from vstatkit._typing import Bools, Floats, Ints
-from vstatkit.variance.formulas import bag_moments, little_bags
-from vstatkit.variance.noisy_variances import positive_mean
+from vstatkit.variance.formulas import bag_moments, little_bags, positive_mean
 
 TINY_WEIGHT = 1e-16  # sum of weights in a leaf up to which grf takes the leaf for empty
 

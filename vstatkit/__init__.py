@@ -36,7 +36,7 @@ from vstatkit.results.model_comparison import compare
 from vstatkit.results.prediction_results import PredictionResults
 from vstatkit.sampling.registry import register_design
 from vstatkit.storage.results_file import load
-from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.estimators import VarianceComponents
 from vstatkit.variance.registry import register_variance
 
 __version__ = "0.1.0"

@@ -1,6 +1,5 @@
 """The path of all fits: read the data, grow the learners, assemble the results."""
 
-import warnings
 from dataclasses import replace as changed
 from typing import Any, Literal, NamedTuple
 
@@ -17,7 +16,7 @@ from vstatkit.ensemble.prediction import build_predictor
 from vstatkit.ensemble.query import Query, build_reference, effect_values
 from vstatkit.ensemble.retention import trim_to_budget, warn_of_dropped
 from vstatkit.ensemble.sampling_plan import SamplingPlan
-from vstatkit.exceptions import VstatkitWarning
+from vstatkit.exceptions import VstatkitWarning, warn_caller
 from vstatkit.formula.input_checks import as_frame
 from vstatkit.formula.parse import (
     ParsedFormula,
@@ -31,9 +30,13 @@ from vstatkit.formula.parse import (
     warn_if_constant,
 )
 from vstatkit.formula.streaming.encode import parse_source
-from vstatkit.inference.intervals import value_limit, value_support, value_tails
+from vstatkit.inference.intervals import (
+    prediction_support,
+    prediction_tails,
+    value_limit,
+)
 from vstatkit.inference.stopping import scale_share
-from vstatkit.kernels.base import Evaluation, kind_of
+from vstatkit.kernels.base import Evaluation, PredictiveModel, kind_of
 from vstatkit.results.bias import measure_remaining_bias
 from vstatkit.results.continuation import Continuation, with_centre
 from vstatkit.results.ensemble_results import EnsembleResults
@@ -76,8 +79,8 @@ def read_fit_data(
     """Apply the formula, and read `groups` and `weights`; `options` are of `parse`."""
     check_workers(n_jobs)
     check_order(formula, data)
-    given = {"groups": groups, "weights": weights}
-    names = {key: value for key, value in given.items() if isinstance(value, str)}
+    arguments = {"groups": groups, "weights": weights}
+    names = {key: value for key, value in arguments.items() if isinstance(value, str)}
     source = find_source(data)
     if source is None:
         frame = as_frame(data)
@@ -92,7 +95,7 @@ def read_fit_data(
         index = pd.RangeIndex(streamed.n_rows)
     clusters, weight_column = (
         take_column(key, value, columns, parsed.rows, index)
-        for key, value in given.items()
+        for key, value in arguments.items()
     )
     check_units(len(parsed.y))
     warn_if_constant(parsed)
@@ -151,12 +154,11 @@ def grow_results(
     if len(evaluation.values) >= most < options.max_B:
         limited = options.memory_limit is not None
         allowed = "`memory_limit` leaves room" if limited else "there is memory"
-        warnings.warn(
+        warn_caller(
             f"the ensemble stopped at {most} learners, because {allowed} for no more; "
             "`max_B` allows them. Use a smaller `k`, fewer query points (`at`) or "
             "larger leaves (`min_samples_leaf`).",
             VstatkitWarning,
-            stacklevel=3,
         )
     evaluation = trim_to_budget(evaluation, task.keep_bytes, design)
     sized = changed(task, design=design)
@@ -237,11 +239,12 @@ def assemble_results(
         info=changed(info, scale_share=scale_share(kernel)),
         units=units,
         limit=value_limit(kernel),
-        support=value_support(kernel, design.n),
-        tails=value_tails(kernel),
         kind=kind_of(kernel),
         recipe=recipe,
     )
+    if isinstance(kernel, PredictiveModel) and not kernel.coefficients:
+        support, tails = prediction_support(kernel, design.n), prediction_tails(kernel)
+        results = changed(results, support=support, tails=tails)
     if parsed is not None:
         frame = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
         results = changed(

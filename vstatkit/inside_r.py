@@ -1,10 +1,9 @@
 """Keep missing values of R missing when reticulate converts data to Python."""
 
 import sys
-import warnings
 from typing import Any
 
-from vstatkit.exceptions import VstatkitWarning
+from vstatkit.exceptions import VstatkitWarning, warn_caller
 
 # R code that loads the bridge, which has the conversion.
 LOAD_BRIDGE = "{ reticulate::import('r_bridge'); NULL }"
@@ -28,10 +27,9 @@ def evaluate_in_r(code: str) -> None:
     try:
         r[code]
     except Exception as error:
-        warnings.warn(
+        warn_caller(
             "R could not load the conversion of missing values for vstatkit "
             f"({error}); NA in integers, logicals and text would be converted to "
             "values. In R, run: source(reticulate::import('r_bridge')$r_file())",
             VstatkitWarning,
-            stacklevel=3,
         )

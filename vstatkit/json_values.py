@@ -74,7 +74,7 @@ def check_fields(packed: Any, names: Sequence[str], what: str) -> None:
 
 
 def pack(value: Any) -> Any:
-    """Turn a scalar into JSON; types that JSON lacks are tagged."""
+    """Convert a scalar to JSON; types that JSON does not have are tagged."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, pd.Timestamp):

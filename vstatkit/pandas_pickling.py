@@ -150,7 +150,7 @@ def _restore(value: Any) -> Any:
 def pickled_plainly(kind: type[T]) -> type[T]:
     """Make the pickles of a class independent of pandas internals; a decorator.
 
-    A class with a `__getstate__` of its own calls `plain_state` in it.
+    A class that defines `__getstate__` must call `plain_state` in it.
     """
     if "__getstate__" not in vars(kind):
         setattr(kind, "__getstate__", lambda self: plain_state(self.__dict__))  # noqa: B010

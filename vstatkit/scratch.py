@@ -1,9 +1,9 @@
 """Temporary files that do not outlive their process, however it ends.
 
-The files of a process lie in a folder of its own, which it keeps locked. They are
-removed when nothing uses them any more, when the program ends, and when it is
-terminated. A killed process leaves them behind; the system has released its lock then,
-and the next process that needs temporary files removes them.
+Each process keeps its files in one folder, which it locks. They are removed when
+nothing uses them any more, when the program ends, and when it is terminated. A killed
+process leaves them behind, but the system releases its lock, and the next process that
+needs temporary files removes them.
 """
 
 import os
@@ -22,7 +22,8 @@ from typing import Any, BinaryIO
 
 PREFIX = "vstatkit-"  # what the names of all folders begin with
 LOCK = "lock"  # file in a folder that its process keeps locked
-ENDINGS = ("SIGTERM", "SIGHUP")  # signals that end a program which does not handle them
+# Signals that end a program which does not handle them
+ENDINGS = [item for item in signal.Signals if item.name in ("SIGTERM", "SIGHUP")]
 
 
 @dataclass
@@ -40,16 +41,15 @@ _CHANGING = threading.RLock()
 
 
 def _begin_fork() -> None:
-    """Start anew in a forked process, which owns no files.
+    """Replace the lock and the handlers in a forked process, which owns no files.
 
-    A thread that is not there may hold the lock. A handler in Python may never run
-    where the process waits for work, so that a pool could not terminate its workers.
+    A thread of the parent process may hold the lock. A handler in Python may never run
+    if the process waits for work, so that a pool could not terminate its workers.
     """
     global _CHANGING  # noqa: PLW0603
     _CHANGING = threading.RLock()
-    for name in ENDINGS:
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) == _end:
+    for number in ENDINGS:
+        if signal.getsignal(number) == _end:
             with suppress(ValueError):  # not in the main thread of an interpreter
                 signal.signal(number, signal.SIG_DFL)
 
@@ -121,21 +121,20 @@ def removed_if_ended(path: Path) -> Iterator[None]:
 def _make_folder(place: str) -> _Folder:
     path = Path(tempfile.mkdtemp("", PREFIX, place))
     # The lock is complete before it has its name: others look for that name.
-    handle: int | None = os.open(path / f"new-{LOCK}", os.O_RDWR | os.O_CREAT, 0o600)
-    assert handle is not None
+    new = path / f"new-{LOCK}"
+    handle = os.open(new, os.O_RDWR | os.O_CREAT, 0o600)
     if _acquire(handle):
-        (path / f"new-{LOCK}").rename(path / LOCK)
-    else:
-        os.close(handle)
-        handle = None
-    return _Folder(path, handle)
+        new.rename(path / LOCK)
+        return _Folder(path, handle)
+    os.close(handle)
+    return _Folder(path, None)
 
 
 def remove_abandoned(place: Path) -> None:
-    """Remove the folders of processes that are gone.
+    """Remove the folders of processes that have ended.
 
-    Only folders of this user count whose lock nobody holds: the system releases it
-    when a process ends, whichever machine or container it ran on.
+    Only folders of this user that are not locked are removed: the system releases a
+    lock when a process ends, whichever machine or container it ran on.
     """
     with suppress(OSError), os.scandir(place) as entries:
         for entry in entries:
@@ -156,7 +155,7 @@ def _remove_if_abandoned(path: Path) -> None:
 
 
 def is_alive(process: int) -> bool:
-    """Tell whether another process of this machine is running."""
+    """Return whether another process of this machine is running."""
     if os.name != "posix":
         return False  # an open file cannot be removed there
     try:
@@ -188,17 +187,16 @@ else:
 def _watch() -> None:
     """Handle the signals that end a program while there are files to remove.
 
-    Handlers of the program's own are never replaced, and without files the signals are
-    the system's again. Within R nothing is handled: R would go on.
+    Other handlers of the program are never replaced, and without files the default
+    handlers are restored. Within R no signal is handled, because R would continue.
     """
     here = threading.current_thread() is threading.main_thread()
     if not here or "rpytools" in sys.modules:  # reticulate's own
         return
     needed = any(process == os.getpid() for process, _ in (*_FOLDERS, *_BESIDE))
     before, after = (signal.SIG_DFL, _end) if needed else (_end, signal.SIG_DFL)
-    for name in ENDINGS:
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) == before:
+    for number in ENDINGS:
+        if signal.getsignal(number) == before:
             signal.signal(number, after)
 
 

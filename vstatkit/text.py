@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-FEW = 4  # values that are written out
-WIDTH = 60  # characters of anything else
+FEW = 4  # most values that are printed
+WIDTH = 60  # most characters of other values
 
 
 def short_repr(shown: Any) -> str:
-    """Write a data class in a line; of arrays and lists only what they are."""
+    """Format a data class in one line; arrays and lists by their type and size."""
     parts = [
         f"{field.name}={_short(getattr(shown, field.name))}"
         for field in fields(shown)
@@ -35,7 +35,7 @@ def _short(value: Any) -> str:
 
 
 def shown_estimates(labels: list[str], columns: dict[str, Any]) -> str:
-    """Write the first estimates in a line."""
+    """Format the first estimates in one line."""
     (_, estimates), *others = columns.items()
     written = [
         f"{label}: {estimates[at]:.4g} "

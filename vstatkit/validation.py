@@ -22,7 +22,7 @@ def split_options(
     return {name: rest.pop(name) for name in options if name in known}, rest
 
 
-# Arguments of `fit`, which are misspelled too.
+# Arguments of `fit`, which may be meant by misspelled options.
 ARGUMENTS = (
     *("kernel", "k", "B", "replace", "design", "variance", "at", "groups", "weights"),
     *("missing", "rng", "n_jobs", "progress", "tol", "atol", "max_B", "checkpoint"),
@@ -34,7 +34,7 @@ _SUBSAMPLE = "`k`, the number of rows of a subsample, or their share"
 _SEED = "`rng`"
 _LEAF = "`min_samples_leaf`, or `min_samples_split` for the size of what is split"
 
-# What arguments of other packages are here.
+# Arguments of other packages, and what they are called here.
 ELSEWHERE = {
     **dict.fromkeys(
         ("n_estimators", "num_trees", "ntree", "trees", "n_trees"), _LEARNERS
@@ -52,13 +52,13 @@ ELSEWHERE = {
     **dict.fromkeys(("keep_inbag", "keep_forest", "write_forest"), "`keep_learners`"),
     "probability": "the default: a response of classes gives their probabilities",
     "classification": "the default where the response is text, or C(y)",
-    "importance": "a question to the results: `res.importance()`",
+    "importance": "a method of the results: `res.importance()`",
     "bootstrap": "`replace`",
     "extratrees": "`splitter='random'`",
     "honesty": "`honest`",
     "respect_unordered_factors": "`categorical_splits`",
     "verbose": "`progress`",
-    "alpha": "asked for later: `res.summary(alpha)`, `res.conf_int(alpha)`",
+    "alpha": "an argument of methods: `res.summary(alpha)`, `res.conf_int(alpha)`",
     "conf_level": "one minus `alpha`: `res.summary(alpha)`, `res.conf_int(alpha)`",
     "quantiles": "`res.get_prediction(new).summary_frame(alpha)`, its obs_ci columns",
     "warm_start": "`res.more(B)`",
@@ -74,13 +74,13 @@ ELSEWHERE = {
     "offset": "not offered; with kernel='ols' subtract it from the response",
     "newdata": "`at`, or `res.get_prediction(new)` later",
 }
-# What arguments of other packages' results and predictions are here.
+# Arguments of other packages' results and predictions, and their names here.
 ASKED_ELSEWHERE = {
     **dict.fromkeys(("exog", "newdata", "new_data", "X"), "`data`"),
     **dict.fromkeys(("conf_level", "level"), "one minus `alpha`"),
-    "transform": "done always: data are coded as the training data were",
+    "transform": "always applied: data are coded as the training data were",
     "row_labels": "the index of `data`",
-    "cols": "done afterwards: `conf_int().iloc[cols]`",
+    "cols": "a selection of rows: `conf_int().iloc[cols]`",
     "yname": "the name of the column: `data.rename(columns={old: new})`",
     "xname": "the names of the columns: `data.rename(columns={old: new})`",
     "slim": "the default; `full=True` adds tables",
@@ -96,7 +96,7 @@ ASKED_ELSEWHERE = {
 
 
 def with_advice(method: Callable[P, T]) -> Callable[P, T]:
-    """Let a method without `**kwargs` say what keywords of other packages are here."""
+    """Explain keywords of other packages in the errors of a method; a decorator."""
     known = tuple(signature(method).parameters)
 
     @wraps(method)
@@ -113,15 +113,15 @@ def with_advice(method: Callable[P, T]) -> Callable[P, T]:
 
 
 def check_options(options: Mapping[str, Any], known: tuple[str, ...], of: str) -> None:
-    """Refuse unknown options."""
+    """Raise an error for unknown options."""
     for name in options:
         if name not in known:
             meant = ELSEWHERE.get(name.replace(".", "_"))
             if meant is not None:
                 raise TypeError(f"{of} has no option {name!r}; here it is {meant}.")
-            # Short words are like any other.
+            # Short names resemble too many words.
             arguments = (argument for argument in ARGUMENTS if len(argument) > 4)
-            _refuse_unknown(name, known, of, (*known, *arguments))
+            _raise_unknown(name, known, of, (*known, *arguments))
 
 
 # What to do instead of giving arguments of `fit` to `statistic`.
@@ -138,9 +138,9 @@ NOT_OF_STATISTICS = {
 def check_statistic_options(
     options: Mapping[str, Any], designs: tuple[str, ...], arguments: tuple[str, ...]
 ) -> None:
-    """Refuse options that are neither of `designs` nor `arguments` of `statistic`.
+    """Raise an error for options that are not options of `designs`.
 
-    Messages say what to do instead.
+    If a name is one of the `arguments` of `statistic` or `fit`, the message says so.
     """
     for name in options:
         if name in designs:
@@ -153,10 +153,10 @@ def check_statistic_options(
         if ours in ARGUMENTS:
             advice = NOT_OF_STATISTICS.get(ours, "It is an argument of `fit` only")
             raise TypeError(f"`statistic` takes no {ours}; got {name!r}. {advice}.")
-        _refuse_unknown(name, designs, "`statistic`", (*designs, *arguments))
+        _raise_unknown(name, designs, "`statistic`", (*designs, *arguments))
 
 
-def _refuse_unknown(
+def _raise_unknown(
     name: str, known: tuple[str, ...], of: str, meant: tuple[str, ...]
 ) -> None:
     listed = ", ".join(known) if known else "none"
@@ -176,12 +176,12 @@ def check_workers(n_jobs: Any) -> None:
 
 
 def is_whole(given: Any) -> bool:
-    """Whether a value is a whole number; True and False are not."""
+    """Return whether a value is a whole number; True and False are not."""
     return isinstance(given, int | np.integer) and not isinstance(given, bool)
 
 
 def check_alpha(alpha: float) -> None:
-    """Refuse levels outside (0, 1)."""
+    """Raise an error for levels outside (0, 1)."""
     if not 0 < alpha < 1:
         raise ValueError(
             f"`alpha` must lie strictly between 0 and 1 (0.05 gives 95 % intervals); "

@@ -29,8 +29,9 @@ from vstatkit.results import (
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable
 from vstatkit.results.marginal_effects import Averages
 from vstatkit.results.prediction_results import PredictionResults
-from vstatkit.variance import count_estimators, higher_orders
-from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance import estimators as variance_estimators
+from vstatkit.variance import higher_orders
+from vstatkit.variance.estimators import VarianceComponents
 from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS
 
@@ -266,8 +267,8 @@ def test_a_wrong_jackknife_differs_wherever_it_is_compared(session, monkeypatch)
     settings = [one for one in (*SETTINGS, *EDGE_CASES) if one.kind == "regression"]
     right = [jackknife_of(compare_setting(one, 0)) for one in settings]
     name = "jackknife_after_bootstrap"
-    ours = getattr(count_estimators, name)
-    monkeypatch.setattr(count_estimators, name, lambda *a, **b: 1.5 * ours(*a, **b))
+    ours = getattr(variance_estimators, name)
+    monkeypatch.setattr(variance_estimators, name, lambda *a, **b: 1.5 * ours(*a, **b))
     for setting, before in zip(settings, right, strict=True):
         assert before.verdict in ("equal", "not compared")
         if before.verdict == "equal":
@@ -429,16 +430,20 @@ MECHANISM = {
     "its variance over data sets": (perturb_function, estimates, "data_variance"),
     "the concentration": (
         perturb_function,
-        count_estimators,
+        variance_estimators,
         "influence_concentration",
     ),
-    "the jackknife": (perturb_function, count_estimators, "jackknife_after_bootstrap"),
+    "the jackknife": (
+        perturb_function,
+        variance_estimators,
+        "jackknife_after_bootstrap",
+    ),
     "the factor of Hoeffding": (perturb_property, HigherOrders, "factor"),
     "what is unknown of it": (perturb_property, HigherOrders, "relative_error"),
     "the measured rho": (perturb_property, higher_orders.PairSums, "rho"),
     "the error of rho": (perturb_property, higher_orders.PairSums, "error"),
     "the likely variance": (perturb_property, Estimates, "likely_sampling"),
-    "the skewness": (perturb_function, count_estimators, "influence_skew"),
+    "the skewness": (perturb_function, variance_estimators, "influence_skew"),
     "the pooled skewness": (perturb_function, prediction_results, "shrink_skew"),
     "what skewness bends": (perturb_function, estimates, "skew_curvature"),
     "the weight of own skewness": (perturb_function, estimates, "trusted_share"),

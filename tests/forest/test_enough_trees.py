@@ -12,8 +12,8 @@ import vstatkit as vs
 from tests.forest.test_estimators import SUBSAMPLING
 from vstatkit.ensemble import growth as estimators
 from vstatkit.ensemble.growth import watched_rows
-from vstatkit.inference.stopping import ErrorLaw, Tolerance
-from vstatkit.variance.noisy_variances import positive_mean
+from vstatkit.inference.stopping import ErrorCurve, Tolerance
+from vstatkit.variance.formulas import positive_mean
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def auto(sample):
 
 
 def typical_error(forest, X):
-    return ErrorLaw.of_mean(forest._estimate(X)).relative_error(forest.n_estimators_)
+    return ErrorCurve.of_mean(forest._estimate(X)).relative_error(forest.n_estimators_)
 
 
 def test_auto_is_the_default_and_reaches_its_tolerance(sample, auto):
@@ -193,10 +193,10 @@ def test_the_typical_law_is_the_mean_of_all(sample):
     likely = [likely_variance(*one) for one in pairs_of(parts)]
     variance = np.mean(likely + parts.monte_carlo)
     spread = np.mean(2 * n * parts.noise**2 + 4 * parts.noise * likely)
-    law = ErrorLaw.of_mean(found)
-    assert law.variance * law.unit**2 == pytest.approx(variance, rel=1e-6)
+    curve = ErrorCurve.of_mean(found)
+    assert curve.variance * curve.unit**2 == pytest.approx(variance, rel=1e-6)
     expected = np.sqrt(spread) / (2 * variance)
-    assert law.relative_error(B) == pytest.approx(expected, rel=1e-6)
+    assert curve.relative_error(B) == pytest.approx(expected, rel=1e-6)
     tolerance = Tolerance(expected, pooled=True)
     assert tolerance.excess(found) == pytest.approx(1, rel=1e-6)
     assert tolerance.learners_needed(found) == pytest.approx(B, rel=1e-6)
@@ -208,12 +208,12 @@ def test_the_typical_variance_of_few_trees_is_made_positive(sample):
     forest = vs.ForestRegressor(20, variance="corrected", random_state=1).fit(X, y)
     with pytest.warns(vs.MonteCarloWarning):
         found = forest._estimate(X[:8])
-    parts, law = found.components, ErrorLaw.of_mean(found)
+    parts, curve = found.components, ErrorCurve.of_mean(found)
     assert np.unique(found.unit).size > 1
     scale = np.sqrt(np.mean(parts.mc_se**2) / 8)
     expected = positive_mean(parts.sampling.mean(), scale) + parts.monte_carlo.mean()
     assert expected > 1.01 * parts.total.mean()
-    assert law.variance * law.unit**2 == pytest.approx(expected, rel=1e-9)
+    assert curve.variance * curve.unit**2 == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", [vs.ForestRegressor, vs.ForestClassifier])

@@ -395,7 +395,7 @@ def test_keywords_of_other_packages_are_told_ours(data, method):
         getattr(res, method)(**keywords)
     with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
         getattr(res, method)(nonsense=1)
-    with pytest.raises(TypeError, match="here it is done afterwards"):
+    with pytest.raises(TypeError, match="here it is a selection of rows"):
         res.avg_effects().conf_int(cols=[0])
 
 

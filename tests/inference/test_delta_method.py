@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import vstatkit as vs
-from vstatkit.inference.delta import gradient
+from vstatkit.inference.gradients import gradient
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 

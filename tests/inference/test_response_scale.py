@@ -7,7 +7,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import vstatkit as vs
 from vstatkit.ensemble.oob_scores import score
-from vstatkit.inference.estimates import value_units
+from vstatkit.variance.moments import value_units
 
 UNITS = (1e-300, 1e-200, 1e-80, 1e80, 1e200, 1e300)
 ROUNDING = dict(rtol=1e-9)  # c * y is rounded, which the answers follow

@@ -12,7 +12,7 @@ import vstatkit as vs
 from vstatkit.inference.estimates import estimate, stabilise
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance import registry
-from vstatkit.variance.noisy_variances import noise_variance
+from vstatkit.variance.formulas import noise_variance
 from vstatkit.variance.registry import estimate_components, largest_k
 
 MARS = vs.datasets.mars(400, rng=1)

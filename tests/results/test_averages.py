@@ -24,7 +24,7 @@ from vstatkit.inference.population import (
 from vstatkit.inference.stopping import round_up
 from vstatkit.results.summary import VAGUE
 from vstatkit.sampling.given import given_ensemble
-from vstatkit.variance.influence_shape import influence_concentration
+from vstatkit.variance.influences import influence_concentration
 from vstatkit.variance.registry import estimate_covariance
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
@@ -264,7 +264,7 @@ def test_deleting_an_observation_changes_both_parts(rng):
         less = vs.fit("y ~ x", rest, kernel="forest", **options, max_features=1.0)
         change = whole - less.predict(rest).mean()
         root = np.sqrt((n - 1) / n)
-        parts = joined.learners[i, 0] + joined.rows[i, 0]
+        parts = joined.learners[i, 0] + joined.points.values[i, 0]
         assert np.isclose(parts, root * change, rtol=1e-9, atol=1e-12)
 
 
@@ -315,7 +315,7 @@ def test_population_of_clusters_sums_rows_within_them(data):
 def test_degrees_of_freedom_see_both_influences(res):
     found = res.avg_predictions(se="population").results
     joined = joint_influence(res.design, found.values, "jackknife", found.points)
-    all_of_them = joined.learners[:, 0] + joined.rows[:, 0]
+    all_of_them = joined.learners[:, 0] + joined.points.values[:, 0]
     q = res.design.chance_absent
     noise = (1 - q) / q * found.components.monte_carlo
     squares, fourths = (np.array([np.sum(all_of_them**j)]) for j in (2, 4))
@@ -650,7 +650,7 @@ def test_learners_needed_are_more_than_there_are_in_any_unit(data, step):
     few = vs.fit("y ~ x1 + x4", data, B=60, k=30, rng=1)
     for found in (few.avg_slopes(step=step), few.avg_predictions()):
         table = found.results.diagnostics
-        a, b = found.results.estimates.error_law
+        a, b = found.results.estimates.error_terms
         V = found.results.estimates.scaled_variance
         needed = table["learners_needed"].to_numpy()
         literal = np.sqrt(a / needed**2 + b / needed) / (2 * V)

@@ -27,7 +27,7 @@ from vstatkit.sampling.design import CompleteDesign, IidDesign
 from vstatkit.sampling.given import ResampledDesign
 from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.variance.influence_shape import InfluenceNoise, InfluencePowers, cumulants
+from vstatkit.variance.influences import InfluenceNoise, InfluencePowers, cumulants
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_noise_is_taken_out_of_the_powers(skewed, replace):
             counts = rng.permuted(np.tile(np.arange(n) < k, (B, 1)), axis=1)
         h = counts @ x / k
         c = (counts - counts.mean(axis=0)).T @ h / (B - 1)
-        powers = InfluencePowers.of(c[:, None])
+        powers = InfluencePowers.of([c[:, None]])
         noise = InfluenceNoise.of(h[:, None], k, n, replace=replace)
         cubes = powers.cubes - n * noise.third
         found.append((powers.squares - n * noise.variance, cubes, noise.variance))
@@ -178,7 +178,7 @@ def test_cumulants_are_what_the_formulas_say():
     c = np.array([[0.5], [-0.25], [-0.75], [0.5]])
     s2, s3, n = 0.01, 0.002, 4
     noise = InfluenceNoise(np.array([s2]), np.array([s3]))
-    found = cumulants(InfluencePowers.of(c), noise)
+    found = cumulants(InfluencePowers.of([c]), noise)
     known = (c**2).sum() - n * s2
     s = math.sqrt(2 * n * s2**2 + 4 * s2 * known)
     V = known + s * stats.norm.pdf(known / s) / stats.norm.cdf(known / s)

@@ -23,7 +23,7 @@ from vstatkit.ensemble.prediction_intervals import (
     fit_residual_scale,
     local_limits,
 )
-from vstatkit.inference.conformal_quantiles import (
+from vstatkit.inference.intervals import (
     least_units,
     lower_quantile,
     unit_masses,

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import vstatkit as vs
+from vstatkit.sampling.given import given_ensemble
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance.formulas import grouped_monte_carlo
-from vstatkit.variance.group_estimators import Groups
 from vstatkit.variance.registry import (
     ESTIMATORS,
     estimate_components,
@@ -130,7 +130,11 @@ def test_pins_of_whole_cycles_are_no_sample():
 def test_groups_of_unknown_origin_count_as_independent():
     design, values = draw("two-level", dict(k=5, replace=True, n_in=10), 80, 1)
     groups = design.groups(80)
-    given = ESTIMATORS["im"].from_groups(Groups(values, groups, 5, 24))
+    counts = design.counts(0, 80)
+    given_design, values = given_ensemble(
+        counts, values, replace=True, groups=groups, compares_groups=True
+    )
+    given = estimate_components("im", given_design, values)
     assert_allclose(given.monte_carlo, grouped_monte_carlo(values, groups))
 
 

@@ -22,7 +22,8 @@ from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.grouped_learners import ShardsDesign, deal_units
 from vstatkit.sampling.registry import make_design
-from vstatkit.variance.group_estimators import ShardEstimator, shard_moments
+from vstatkit.variance.estimators import ShardEstimator
+from vstatkit.variance.formulas import shard_moments
 from vstatkit.variance.registry import ESTIMATORS
 
 G = 8

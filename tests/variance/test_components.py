@@ -19,7 +19,7 @@ from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import CompleteDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
-from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.estimators import VarianceComponents
 from vstatkit.variance.moments import (
     moments_by_gram,
     moments_from_sums,
@@ -31,8 +31,7 @@ from vstatkit.variance.registry import (
     GROUPED_DESIGNS,
     estimate_components,
     estimate_covariance,
-    moment_components,
-    moment_sampling,
+    moment_estimator,
     resolve_for_design,
 )
 
@@ -167,18 +166,16 @@ def test_gram_form_has_noise_but_no_fourth_powers():
     by_gram = moments_by_gram(case.counts, case.values, size=4)
     direct = moments_from_sums(sum_ensemble(case.design, case.values))
     for method in ("bm", "ij_u", "corrected_u"):
-        a = moment_components(method, by_gram, replace=False)
-        b = moment_components(method, direct, replace=False)
+        a = moment_estimator(method).from_moments(by_gram, replace=False)
+        b = moment_estimator(method).from_moments(direct, replace=False)
         assert a.concentration is None
         for name in ("zeta_1", "zeta_k", "total", "mc_se", "noise"):
             assert_allclose(getattr(a, name), getattr(b, name), **SAME_ALGEBRA)
 
 
 def test_only_estimators_from_moments_are_computed_from_moments():
-    case = make_ensemble()
-    moments = moments_from_sums(sum_ensemble(case.design, case.values))
     with pytest.raises(ValueError, match="'jackknife' is not computed from moments"):
-        moment_sampling("jackknife", moments, replace=True)
+        moment_estimator("jackknife")
 
 
 @pytest.mark.parametrize("method", ["bm", "ij", "ij_u", "jackknife", "corrected_v"])

@@ -37,9 +37,11 @@ from vstatkit.variance.moments import (
 ARRAYS = ["mean", "squares", "jackknife", "between", "between_weighted", "quartic"]
 
 
-def sums(counts, values, k, *, origin=None, joint=False):
+def sums(counts, values, k, *, origin=None, joint=False, weights=None):
     start = np.zeros(values.shape[1]) if origin is None else origin
-    return EnsembleSums.from_learners(counts, values, size=k, origin=start, joint=joint)
+    total = EnsembleSums.zero(counts.shape[1], k, start, joint=joint)
+    total.add(counts, values, weights)
+    return total
 
 
 def assert_same(a, b, fields=ARRAYS):
@@ -144,10 +146,10 @@ def test_a_weight_is_that_many_learners(packed, joint):
     weights = np.arange(12) % 4 + 1
     often = np.repeat(np.arange(12), weights)
     counts = sparse.csr_array(case.counts) if packed else case.counts
-    ours = EnsembleSums.from_learners(
+    ours = sums(
         counts,
         case.values,
-        size=5,
+        5,
         origin=case.values[0],
         weights=weights.astype(float),
         joint=joint,
@@ -265,7 +267,7 @@ def test_counts_of_short_integers_do_not_overflow(packed):
 def test_sums_are_of_squares_unless_products_are_wanted():
     case = make_ensemble(B=10, m=2)
     origin = case.values[0]
-    plain = EnsembleSums.from_learners(case.counts, case.values, size=5, origin=origin)
+    plain = sums(case.counts, case.values, 5, origin=origin)
     assert plain.squares.shape == (2,)
     assert sum_ensemble(case.design, case.values).squares.shape == (2,)
 

@@ -23,6 +23,8 @@ from vstatkit.variance.formulas import (
     group_means,
     jackknife_after_bootstrap,
     little_bags,
+    noise_variance,
+    positive_mean,
     zeta_1_bm,
     zeta_1_corrected_u,
     zeta_1_corrected_v,
@@ -35,7 +37,6 @@ from vstatkit.variance.moments import (
     presence_moments,
     sum_ensemble,
 )
-from vstatkit.variance.noisy_variances import noise_variance, positive_mean
 from vstatkit.variance.registry import ESTIMATORS, estimate_components
 
 
@@ -140,13 +141,9 @@ def test_an_observation_in_every_subsample_leaves_the_jackknife_alone():
 
 
 def presence_sums(counts, values, *, joint=False):
-    return EnsembleSums.from_learners(
-        (counts > 0).astype(float),
-        values,
-        size=4,
-        origin=values[0],
-        joint=joint,
-    )
+    sums = EnsembleSums.zero(counts.shape[1], 4, values[0], joint=joint)
+    sums.add((counts > 0).astype(float), values)
+    return sums
 
 
 def left_out_jackknife(counts, values):

@@ -1,6 +1,5 @@
 """Grow an ensemble: a fixed number of learners, all of them, or until precise."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -9,12 +8,12 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluation import BATCH_SIZE, LearnerKeeper, Task, evaluate
-from vstatkit.exceptions import MonteCarloWarning
-from vstatkit.inference.estimates import Estimates, stabilise, value_units
+from vstatkit.exceptions import MonteCarloWarning, warn_caller
+from vstatkit.inference.estimates import Estimates, stabilise
 from vstatkit.inference.intervals import value_limit
 from vstatkit.inference.stopping import (
     TOL,
-    ErrorLaw,
+    ErrorCurve,
     Tolerance,
     round_up,
     scale_share,
@@ -24,10 +23,10 @@ from vstatkit.kernels.base import Evaluation, KernelKind, kind_of
 from vstatkit.kernels.tree import Tree
 from vstatkit.sampling.design import CompleteDesign, SubsampleDesign
 from vstatkit.sampling.grouped_learners import ShardsDesign
-from vstatkit.variance.estimator import SumEstimator, VarianceComponents
+from vstatkit.variance.estimators import SumEstimator, VarianceComponents
 from vstatkit.variance.higher_orders import HigherOrders, expected_orders
 from vstatkit.variance.large_moments import is_wide
-from vstatkit.variance.moments import EnsembleSums, sum_ensemble
+from vstatkit.variance.moments import EnsembleSums, sum_ensemble, value_units
 from vstatkit.variance.registry import ESTIMATORS, large_k_problem, resolve_for_design
 
 FIRST_B = 256  # learners grown before the Monte Carlo error is first estimated
@@ -152,13 +151,12 @@ def _warn_of_error(estimates: Estimates, tolerance: Tolerance, max_B: int) -> No
     size = int(estimates.n_learners)
     reached = float(estimates.relative_mc_error.max())
     needed = float(tolerance.learners_needed(estimates).max())
-    warnings.warn(
+    warn_caller(
         f"the ensemble stopped at {size} learners (`max_B` = {max_B}) with a relative "
         f"Monte Carlo error of the standard error of {reached:.2g}; `tol` is "
         f"{tolerance.tol:g}. About {round_up(needed)} learners would reach it: raise "
         "`max_B`, or accept a larger `tol` or `atol`.",
         MonteCarloWarning,
-        stacklevel=5,
     )
 
 
@@ -282,12 +280,7 @@ def pooled_tolerance(tol: float, limit: float | None, share: float) -> Tolerance
 
 
 def warn_if_imprecise(
-    found: Estimates,
-    n_trees: int,
-    limit: float | None,
-    share: float,
-    *,
-    stacklevel: int,
+    found: Estimates, n_trees: int, limit: float | None, share: float
 ) -> bool:
     """Warn if standard errors are imprecise, with the number of trees that suffices.
 
@@ -295,14 +288,13 @@ def warn_if_imprecise(
     """
     if pooled_tolerance(UNSURE, limit, share).excess(found) <= 1:
         return False
-    error = ErrorLaw.of_mean(found).relative_error(n_trees).item()
+    error = ErrorCurve.of_mean(found).relative_error(n_trees).item()
     needed = round_up(pooled_tolerance(TOL, limit, share).learners_needed(found).item())
-    warnings.warn(
+    warn_caller(
         f"the standard errors of {n_trees} trees have a Monte Carlo "
         f"error of about {error:.0%}. About {needed} trees would bring it to "
         f"{TOL:.0%}, or below what matters: raise `n_estimators`.",
         MonteCarloWarning,
-        stacklevel=stacklevel,
     )
     return True
 

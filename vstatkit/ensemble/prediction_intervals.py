@@ -11,7 +11,7 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.inference.conformal_quantiles import (
+from vstatkit.inference.intervals import (
     lower_quantile,
     unit_masses,
     upper_quantile,

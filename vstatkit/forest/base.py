@@ -3,7 +3,6 @@
 import copy
 import inspect
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from vstatkit.ensemble.growth import (
 from vstatkit.ensemble.oob_scores import score
 from vstatkit.ensemble.prediction import OwnLearners, Predictor
 from vstatkit.ensemble.query import build_query
-from vstatkit.exceptions import VstatkitWarning
+from vstatkit.exceptions import VstatkitWarning, warn_caller
 from vstatkit.fitting import assemble_results
 from vstatkit.forest.partial_dependence import (
     GridPoints,
@@ -137,8 +136,8 @@ def _is_text(column: pd.Series) -> bool:
     if pd.api.types.is_numeric_dtype(column.dtype):
         return False
     values = pd.Series(column.to_numpy(dtype=object))
-    known = values[values.notna()]
-    return bool(pd.to_numeric(known, errors="coerce").isna().any())
+    present = values[values.notna()]
+    return bool(pd.to_numeric(present, errors="coerce").isna().any())
 
 
 # Class weights from the class shares, in all rows or in the rows of a tree.
@@ -213,12 +212,12 @@ def weights_of_classes(
             "`class_weight` must be 'balanced', 'balanced_subsample', a dict of "
             f"weights by label, or None; got {class_weight!r}."
         )
-    known = list(classes)
+    labels = list(classes)
     for label, weight in class_weight.items():
-        if label not in known:
+        if label not in labels:
             raise ValueError(
                 f"`class_weight` names {label!r}, which is not a class of `y`"
-                f"{suggest_name(str(label), list(map(str, known)))} Classes are "
+                f"{suggest_name(str(label), list(map(str, labels)))} Classes are "
                 f"{', '.join(repr(c) for c in np.asarray(classes).tolist())}."
             )
         number = isinstance(weight, float | int | np.number)
@@ -227,7 +226,7 @@ def weights_of_classes(
                 "`class_weight` must have finite weights of at least 0; got "
                 f"{weight!r} for {label!r}."
             )
-    by_class = np.array([float(class_weight.get(label, 1.0)) for label in known])
+    by_class = np.array([float(class_weight.get(label, 1.0)) for label in labels])
     return np.asarray(by_class[codes])
 
 
@@ -511,11 +510,10 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 f"`n_estimators` must be at least {present}, got {B}."
             )
         if present == B:
-            warnings.warn(
+            warn_caller(
                 f"the forest has `n_estimators` = {present} trees already: "
                 "warm_start=True adds none.",
                 VstatkitWarning,
-                stacklevel=4,
             )
         if isinstance(B, str) or (self.oob_score and trained.oob is None):
             return None  # the same seed gives the same trees, and the missing sums
@@ -626,8 +624,8 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             parsed=parsed,
         )
         assert results.predictor is not None
-        named = replace(results.predictor, columns=tuple(names))
-        return replace(results, predictor=named)
+        predictor_with_names = replace(results.predictor, columns=tuple(names))
+        return replace(results, predictor=predictor_with_names)
 
     def summary(self, alpha: float = 0.05) -> Any:
         """Summarise the fitted forest, as `results_.summary()` does."""
@@ -737,8 +735,8 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _warn_of_levels(self, X: Any, rows: Floats) -> None:
         """Warn about levels of factors that no training row has."""
-        known = getattr(self, "_observed", {})  # pickles of earlier versions lack it
-        for place, levels in known.items():
+        observed = getattr(self, "_observed", {})  # pickles of earlier versions lack it
+        for place, levels in observed.items():
             table = isinstance(X, pd.DataFrame)
             values = X.iloc[:, place] if table else pd.Series(rows[:, place])
             unseen = values[
@@ -749,12 +747,56 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 warn_of([unobserved_finding(name, unseen, len(rows))])
                 return
 
+    def _variance_estimator(self) -> str:
+        """Return the name of the variance estimator."""
+        return resolve_for_design(self.variance, self.design_, KernelKind.TREES)
+
     @property
     def _predictor(self) -> Predictor:
         return Predictor(self._kernel, self.estimators_, None, None, self.n_jobs)
 
-    def _mean(self, X: Floats) -> Floats:
-        return self._predictor.mean(X).reshape(len(X), -1)
+    def _by_output(self, values: Floats, first: Floats) -> Floats:
+        """Give values (rows, outputs) the shape of predictions.
+
+        `first` are those of the first of two classes, which is not an output.
+        """
+        raise NotImplementedError
+
+    def _mean(self, X: Any) -> Floats:
+        """Average the predictions of all trees."""
+        rows = self._rows(X)
+        mean = self._predictor.mean(rows).reshape(len(rows), -1)
+        return self._by_output(mean, 1 - mean)
+
+    def _predict(
+        self, X: Any, return_std: bool, return_interval: bool, alpha: float
+    ) -> Floats | tuple[Floats, ...]:
+        """Predict, with standard errors and intervals if they are wanted."""
+        if not (return_std or return_interval):
+            return self._mean(X)
+        rows = self._rows(X)
+        estimates = self._estimate(rows)
+        mean = estimates.estimate.reshape(len(rows), -1)
+        parts = [self._by_output(mean, 1 - mean)]
+        if return_std:
+            std = estimates.bse.reshape(len(rows), -1)
+            parts.append(self._by_output(std, std))
+        if return_interval:
+            parts.append(self._intervals(estimates, alpha))
+        return tuple(parts)
+
+    def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
+        """Compute confidence intervals: shape (rows, 2), or (rows, K, 2) of classes."""
+        return self._intervals(self._estimate(self._rows(X)), alpha)
+
+    def _intervals(self, estimates: Estimates, alpha: float) -> Floats:
+        ends = self._with_tails(estimates).interval(alpha)
+        lower, upper = (end.reshape(-1, self._kernel.n_outputs) for end in ends)
+        by_output = [
+            self._by_output(lower, 1 - upper),
+            self._by_output(upper, 1 - lower),
+        ]
+        return np.stack(by_output, axis=-1)
 
     def _check_errors(self) -> None:
         """Raise an error if standard errors are not available."""
@@ -773,11 +815,12 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Monte Carlo error of standard errors is large.
         """
         self._check_errors()
-        method = resolve_for_design(self.variance, self.design_, KernelKind.TREES)
-        message = large_k_warning(method, self.design_, KernelKind.TREES)
+        message = large_k_warning(
+            self._variance_estimator(), self.design_, KernelKind.TREES
+        )
         if message and not self._warned_of_large_k:
             self._warned_of_large_k = True
-            warnings.warn(message, VstatkitWarning, stacklevel=3)
+            warn_caller(message, VstatkitWarning)
         if X is not None:
             estimates = self._predictor.estimates(X, self._estimation())
         else:
@@ -786,7 +829,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if not self._warned_of_error:
             share = getattr(self, "_share", 1.0)  # pickles of earlier versions lack it
             self._warned_of_error = warn_if_imprecise(
-                estimates, self.n_estimators_, self._limit, share, stacklevel=4
+                estimates, self.n_estimators_, self._limit, share
             )
         return estimates
 
@@ -803,7 +846,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _estimation(self, *, of_averages: bool = False) -> Estimation:
         """Choose the variance estimation, for predictions or averages."""
-        method = resolve_for_design(self.variance, self.design_, KernelKind.TREES)
+        method = self._variance_estimator()
         if not ESTIMATORS[method].beyond:
             return Estimation(self.design_, method, self._limit, None)
         if self._orders is None:

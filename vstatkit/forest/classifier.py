@@ -9,7 +9,6 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from vstatkit._typing import Floats
 from vstatkit.forest.base import Forest, weights_of_classes
-from vstatkit.inference.estimates import Estimates
 from vstatkit.validation import with_advice
 
 
@@ -108,20 +107,15 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         )
         if self.oob_score:
             share = self.oob_prediction_
-            self.oob_decision_function_ = self._by_class(share, 1 - share)
+            self.oob_decision_function_ = self._by_output(share, 1 - share)
             self.oob_score_ = self.oob_scores_.table["OOB accuracy"]
         return self
 
-    def _by_class(self, values: Floats, first: Floats) -> Floats:
+    def _by_output(self, values: Floats, first: Floats) -> Floats:
         """Add the column of the first of two classes; a single class has only that."""
         if len(self.classes_) > 2:
             return values
         return np.column_stack([first, values])[:, : len(self.classes_)]
-
-    def _shares(self, rows: Floats) -> Floats:
-        """Average the class shares of all trees, shape (rows, K)."""
-        share = self._mean(rows)
-        return self._by_class(share, 1 - share)
 
     def predict_proba(
         self,
@@ -149,37 +143,15 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
             Probabilities; with `return_std` also their standard errors of shape
             (rows, K), with `return_interval` also intervals of shape (rows, K, 2).
         """
-        rows = self._rows(X)
-        if not (return_std or return_interval):
-            return self._shares(rows)
-        estimates = self._estimate(rows)
-        share = estimates.estimate.reshape(len(rows), -1)
-        parts = [self._by_class(share, 1 - share)]
-        if return_std:
-            std = estimates.bse.reshape(len(rows), -1)
-            parts.append(self._by_class(std, std))
-        if return_interval:
-            parts.append(self._intervals(estimates, alpha))
-        return tuple(parts)
+        return self._predict(X, return_std, return_interval, alpha)
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Predict the logarithms of class probabilities."""
         with np.errstate(divide="ignore"):
-            return np.log(self._shares(self._rows(X)))
+            return np.log(self._mean(X))
 
     @with_advice
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the most probable class."""
-        share = self._shares(self._rows(X))
+        share = self._mean(X)
         return np.asarray(self.classes_[share.argmax(axis=1)])
-
-    def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
-        """Compute confidence intervals of the probabilities, shape (rows, K, 2)."""
-        return self._intervals(self._estimate(self._rows(X)), alpha)
-
-    def _intervals(self, estimates: Estimates, alpha: float) -> Floats:
-        """Compute the intervals of all classes, shape (rows, K, 2)."""
-        ends = self._with_tails(estimates).interval(alpha)
-        lower, upper = (end.reshape(-1, self._kernel.n_outputs) for end in ends)
-        by_class = [self._by_class(lower, 1 - upper), self._by_class(upper, 1 - lower)]
-        return np.stack(by_class, axis=2)

@@ -41,14 +41,14 @@ class GridPoints:
 
     def custom_points(self, keys: Sequence[Any]) -> NDArray[Any] | None:
         """Return the points that were given for a feature, by position or name."""
-        given = next((self.custom[key] for key in keys if key in self.custom), None)
-        if given is None:
+        values = next((self.custom[key] for key in keys if key in self.custom), None)
+        if values is None:
             return None
-        points = np.asarray(given)
+        points = np.asarray(values)
         if points.ndim != 1 or not points.size:
             raise ValueError(
                 f"`custom_values` must have a list of points for {keys[0]!r}; got "
-                f"{given!r}."
+                f"{values!r}."
             )
         return points.astype(object) if points.dtype.kind == "U" else points
 
@@ -74,14 +74,14 @@ def find_features(features: Any, names: Sequence[str]) -> list[int]:
         raise ValueError(
             f"`features` must be one feature, or two different ones; got {features!r}."
         )
-    known = {key: j for j, name in enumerate(names) for key in (j, name)}
+    places = {key: j for j, name in enumerate(names) for key in (j, name)}
     for key in keys:
-        if isinstance(key, bool) or key not in known:
+        if isinstance(key, bool) or key not in places:
             raise ValueError(
                 f"`features` must be positions from 0 to {len(names) - 1} or names; "
                 f"got {key!r}{suggest_name(str(key), names)}"
             )
-    return [known[key] for key in keys]
+    return [places[key] for key in keys]
 
 
 def build_grid(
@@ -102,18 +102,18 @@ def build_grid(
     """
     values, axes = [], []
     for place in places:
-        given = points.custom_points((place, names[place]))
+        ticks = points.custom_points((place, names[place]))
         levels = factors.categories.get(place) if isinstance(X, pd.DataFrame) else None
-        if given is None:
-            given = points.choose(rows[:, place], factor=place in factors.places)
+        if ticks is None:
+            ticks = points.choose(rows[:, place], factor=place in factors.places)
             if levels is not None:
-                given = np.sort(np.asarray(levels)[given.astype(np.int64)])
-        codes = given if levels is None else levels.get_indexer(pd.Index(given))
+                ticks = np.sort(np.asarray(levels)[ticks.astype(np.int64)])
+        codes = ticks if levels is None else levels.get_indexer(pd.Index(ticks))
         if levels is not None and (codes < 0).any():
             raise ValueError(
-                f"{given[codes < 0][0]!r} is none of the categories {list(levels)}."
+                f"{ticks[codes < 0][0]!r} is none of the categories {list(levels)}."
             )
-        values.append(given)
+        values.append(ticks)
         axes.append(Axis((place,), codes.astype(np.float64)[:, None]))
     return values, Grid(rows, tuple(axes), row_weights(weights, len(rows)))
 

@@ -159,18 +159,8 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
             Means; with `return_std` also their standard errors of shape (rows,), with
             `return_interval` also intervals of shape (rows, 2).
         """
-        rows = self._rows(X)
-        if not (return_std or return_interval):
-            return self._mean(rows)[:, 0]
-        estimates = self._estimate(rows)
-        parts = [estimates.estimate]
-        if return_std:
-            parts.append(estimates.bse)
-        if return_interval:
-            parts.append(np.column_stack(self._with_tails(estimates).interval(alpha)))
-        return tuple(parts)
+        return self._predict(X, return_std, return_interval, alpha)
 
-    def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
-        """Compute confidence intervals of the means, shape (rows, 2)."""
-        estimates = self._with_tails(self._estimate(self._rows(X)))
-        return np.column_stack(estimates.interval(alpha))
+    def _by_output(self, values: Floats, first: Floats) -> Floats:
+        """Return the only output."""
+        return values[:, 0]

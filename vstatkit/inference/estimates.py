@@ -23,11 +23,15 @@ from vstatkit.inference.intervals import (
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.text import short_repr
 from vstatkit.validation import check_alpha
-from vstatkit.variance.count_estimators import MomentEstimator, PresenceEstimator
-from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.estimators import (
+    MomentEstimator,
+    PresenceEstimator,
+    VarianceComponents,
+)
+from vstatkit.variance.formulas import noise_variance, positive_mean
 from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.large_moments import CachedDesign, is_wide
-from vstatkit.variance.noisy_variances import noise_variance, positive_mean
+from vstatkit.variance.moments import CHUNK_ENTRIES, value_units
 from vstatkit.variance.registry import ESTIMATORS, estimate_components, known_orders
 
 
@@ -125,8 +129,8 @@ class Estimates:
     @cached_property
     def skew(self) -> Floats:
         """Skewness that intervals allow for; zero if it is small."""
-        known = np.nan if self.tails is None else self.tails.skew
-        return threshold_skew(np.where(np.isnan(known), self.own_skew, known))
+        typical = np.nan if self.tails is None else self.tails.skew
+        return threshold_skew(np.where(np.isnan(typical), self.own_skew, typical))
 
     @property
     def _curvature(self) -> Floats:
@@ -228,7 +232,7 @@ class Estimates:
         return ratio(self.scaled.mc_se, twice, zero=0.0) * self.unit
 
     @property
-    def error_law(self) -> tuple[Floats, Floats]:
+    def error_terms(self) -> tuple[Floats, Floats]:
         """Coefficients of the Monte Carlo variance of the variance, `a/B**2 + b/B`.
 
         Both are in fourth powers of `unit`.
@@ -241,7 +245,7 @@ class Estimates:
 
     def learners_needed(self, tol: Floats | float) -> Floats:
         """Estimate the B at which the relative Monte Carlo error is `tol`."""
-        return learners_at((2 * tol * self.likely_variance) ** 2, *self.error_law)
+        return learners_at((2 * tol * self.likely_variance) ** 2, *self.error_terms)
 
 
 def learners_at(target: Floats, a: Floats, b: Floats) -> Floats:
@@ -346,23 +350,10 @@ def _ceiling(components: VarianceComponents) -> Floats:
 
 # Relative rounding error of a mean of values that cancel.
 ROUNDING = 32 * np.finfo(np.float64).eps
-# Entries (observations x query points) of a table in memory at a time.
-CHUNK_ENTRIES = 2_000_000
 WIDE_VALUES = 4_000_000  # values of learners at a time if there is no such table
 # Estimators that need no table of observations times query points.
 TABLELESS = (MomentEstimator, PresenceEstimator)
 CACHED_ENTRIES = 16_000_000  # largest number of counts that are cached
-
-
-def value_units(values: Floats) -> Floats:
-    """Compute a power of two near the spread of every column; one for constants.
-
-    Division by it is exact.
-    """
-    first = values[0]
-    spread = np.maximum(values.max(axis=0) - first, first - values.min(axis=0))
-    exponent = np.frexp(spread)[1]
-    return np.ldexp(1.0, np.where(spread > 0, exponent, 0))
 
 
 def estimate(

@@ -1,4 +1,4 @@
-"""Intervals of probabilities and of skewed estimates; simultaneous bands."""
+"""Intervals of probabilities and of skewed estimates; bands; conformal quantiles."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from vstatkit._typing import Bools, Floats
+from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.kernels.base import AnyKernel, PredictiveModel
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.validation import check_alpha
@@ -337,20 +337,6 @@ def prediction_tails(kernel: PredictiveModel) -> Tails | None:
     return Tails() if bounds is None else Tails(low=bounds[0], high=bounds[1])
 
 
-def value_tails(kernel: AnyKernel) -> Tails | None:
-    """Return the tails of the kernel's values if they are predictions."""
-    if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
-        return None
-    return prediction_tails(kernel)
-
-
-def value_support(kernel: AnyKernel, nobs: float) -> Support | None:
-    """Return the range of the kernel's values if they are probabilities."""
-    if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
-        return None
-    return prediction_support(kernel, nobs)
-
-
 # Gaussian draws for a simultaneous critical value (error of about 0.3 %).
 BAND_DRAWS = 20_000
 
@@ -391,3 +377,111 @@ def band_critical_values(matrix: Floats, alpha: float, df: Floats, seed: int) ->
     inverse = float(np.mean(1 / df))
     common = stats.t.isf(level / 2, 1 / inverse if inverse > 0 else np.inf)
     return np.asarray(np.maximum(common, stats.t.isf(alpha / 2, df)))
+
+
+ROUNDING = 1e-9  # relative rounding error allowed in a sum of masses
+
+
+def unit_masses(unit_of_row: Ints, weights: Floats | None = None) -> Floats:
+    """Compute the mass of each observation; units have equal masses by default.
+
+    Parameters
+    ----------
+    unit_of_row : ndarray of shape (s,)
+        Unit (observation or cluster) of every observation.
+    weights : ndarray of shape (s,), optional
+        Weights of the observations.
+
+    Returns
+    -------
+    ndarray of shape (s,)
+        Weights divided by the size of the unit; the mean mass of a unit is one.
+
+    Notes
+    -----
+    With clusters this is the distribution of an observation drawn at random from a
+    cluster drawn at random, not that of a row drawn at random.
+
+    References
+    ----------
+    Dunn, Wasserman and Ramdas (2023), Journal of the American Statistical
+    Association 118, doi:10.1080/01621459.2022.2060112; Lee, Barber and Willett
+    (2023), arXiv:2306.06342.
+
+    Examples
+    --------
+    >>> unit_masses(np.array([0, 1, 1]))
+    array([1. , 0.5, 0.5])
+    """
+    _, place, sizes = np.unique(unit_of_row, return_inverse=True, return_counts=True)
+    masses: Floats = 1 / sizes[place]
+    if weights is None:
+        return masses
+    weighted = masses * weights
+    return np.asarray(weighted * (sizes.size / weighted.sum()))
+
+
+def upper_quantile(values: Floats, masses: Floats, alpha: float) -> Floats | None:
+    r"""Bound a new value from above, with probability 1 - alpha.
+
+    Parameters
+    ----------
+    values : ndarray of shape (s,) or (s, m)
+        Observed values, in columns.
+    masses : ndarray of shape (s,)
+        Mass of each value; a unit has mass one on average (see `unit_masses`).
+    alpha : float
+        One minus the level.
+
+    Returns
+    -------
+    ndarray of shape () or (m,), or None
+        None if there are too few units for the level.
+
+    Notes
+    -----
+    The smallest value v with
+
+    .. math:: \sum_{i: v_i \le v} p_i \ge (1 - \alpha) (\sum_i p_i + 1) :
+
+    The new value has mass one and might be the largest. With masses of one this is the
+    order statistic :math:`\lceil (1 - \alpha)(n + 1) \rceil` of split
+    conformal prediction.
+
+    References
+    ----------
+    Vovk, Gammerman and Shafer (2005), Algorithmic Learning in a Random World;
+    Tibshirani, Barber, Candes and Ramdas (2019), NeurIPS 32 (masses).
+
+    Examples
+    --------
+    >>> float(upper_quantile(np.arange(1.0, 20.0), np.ones(19), 0.1))
+    18.0
+    >>> upper_quantile(np.arange(1.0, 20.0), np.ones(19), 0.01) is None
+    True
+    """
+    total = float(masses.sum())
+    target = (1 - alpha) * (total + 1) * (1 - ROUNDING)
+    if values.size == 0 or total < target:
+        return None
+    if np.all(masses == 1):
+        rank = max(int(np.ceil(target)), 1)
+        return np.asarray(np.partition(values, rank - 1, axis=0)[rank - 1])
+    order = np.argsort(values, axis=0, kind="stable")
+    reached = np.cumsum(masses[order], axis=0) >= target
+    # Rounding may keep the last cumulative sum below the total.
+    reached[-1] = True
+    first = np.expand_dims(reached.argmax(axis=0), 0)
+    bound = np.take_along_axis(values, np.take_along_axis(order, first, axis=0), axis=0)
+    return np.asarray(bound[0])
+
+
+def lower_quantile(values: Floats, masses: Floats, alpha: float) -> Floats | None:
+    """Bound a new value from below, with probability 1 - alpha."""
+    bound = upper_quantile(-values, masses, alpha)
+    return None if bound is None else -bound
+
+
+def least_units(alpha: float) -> int:
+    """Compute the smallest number of units for a one-sided level."""
+    return max(int(np.ceil(1 / alpha * (1 - ROUNDING))) - 1, 1)

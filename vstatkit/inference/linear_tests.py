@@ -6,9 +6,10 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.inference.estimates import Estimates, value_units, weighted_mean
+from vstatkit.inference.estimates import Estimates, weighted_mean
 from vstatkit.inference.population import RowInfluence, joint_influence
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.variance.moments import value_units
 from vstatkit.variance.registry import estimate_covariance
 
 
@@ -148,8 +149,8 @@ def wald_test(
     statistic = float(z @ inverse @ z) / rank
     if replicates:
         check_replicates(rank, df)
-        left = df - rank + 1
-        statistic, df = statistic * left / df, left
+        df_left = df - rank + 1
+        statistic, df = statistic * df_left / df, df_left
     else:
         statistic *= df / (df + rank - 1)
     pvalue = float(stats.f.sf(statistic, rank, df))

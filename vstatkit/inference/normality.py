@@ -1,19 +1,14 @@
-"""Normality tests, Edgeworth expansions and the influence of single units."""
-
-from collections.abc import Iterator
+"""Normality tests, and Edgeworth expansions of studentised estimates."""
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from vstatkit._typing import Floats, Labels
-from vstatkit.inference.estimates import CHUNK_ENTRIES, value_units
+from vstatkit._typing import Floats
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.grouped_learners import ShardsDesign
-from vstatkit.variance.group_estimators import shard_influence
-from vstatkit.variance.influence_shape import InfluencePowers, largest_share
+from vstatkit.variance.influences import influence_blocks
 from vstatkit.variance.large_moments import equal_weights, is_wide, sum_powers
-from vstatkit.variance.moments import influence_values, moments_from_sums, sum_ensemble
+from vstatkit.variance.moments import value_units
 
 MIN_OBSERVATIONS = 8  # fewest observations that the omnibus test is defined for
 # Columns of the tables
@@ -177,67 +172,6 @@ def studentised_tails(
     return tail - density * (first + second), tail + density * (first - second)
 
 
-def influence_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats]:
-    """Yield the influences of units, or shards, on blocks of estimates."""
-    if isinstance(design, ShardsDesign):
-        yield shard_influence(values, design.groups(len(values)))
-        return
-    for block in _column_blocks(design, values):
-        unit = value_units(block)
-        yield influence_values(sum_ensemble(design, block / unit)) * unit
-
-
-def _column_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats]:
-    """Split the columns of the values so that a table of units by columns is small."""
-    step = max(1, CHUNK_ENTRIES // design.n)
-    for first in range(0, values.shape[1], step):
-        yield values[:, first : first + step]
-
-
-def most_influential(
-    design: SubsampleDesign, values: Floats, units: Labels
-) -> pd.DataFrame | None:
-    """Find the unit, or shard, with the largest influence on every estimate.
-
-    The table has a row per estimate: `unit`, its label, and `share`, its share of the
-    sampling variance. It is None if learners are drawn in groups: the Monte Carlo error
-    of their influences is unknown.
-    """
-    B = len(values)
-    if isinstance(design, ShardsDesign):
-        squares = shard_influence(values, design.groups(B)) ** 2
-        total = squares.sum(axis=0)
-        places = squares.argmax(axis=0)
-        shares = largest_share(squares.max(axis=0), total, 0.0 * total, len(squares))
-    elif design.groups(B) is not None:
-        return None
-    else:
-        blocks = [_largest_influence(design, b) for b in _column_blocks(design, values)]
-        places = np.concatenate([place for place, _ in blocks])
-        shares = np.concatenate([share for _, share in blocks])
-    labels = influence_labels(design, units)
-    return pd.DataFrame({"unit": labels[places], "share": shares})
-
-
-def _largest_influence(
-    design: SubsampleDesign, values: Floats
-) -> tuple[Floats, Floats]:
-    """Find the position of the largest influence on each column, and its share."""
-    sums = sum_ensemble(design, values / value_units(values))
-    moments = moments_from_sums(sums, complete=design.complete)
-    squares = influence_values(sums) ** 2
-    noise = moments.count_variance * moments.monte_carlo
-    total, largest = squares.sum(axis=0), squares.max(axis=0)
-    return squares.argmax(axis=0), largest_share(largest, total, noise, design.n)
-
-
-def influence_powers(design: SubsampleDesign, values: Floats) -> InfluencePowers:
-    """Sum powers of the influences on every estimate."""
-    return InfluencePowers.join(
-        [InfluencePowers.of(block) for block in influence_blocks(design, values)]
-    )
-
-
 def influence_normality(design: SubsampleDesign, values: Floats) -> pd.DataFrame:
     """Test the influence values, one row for each estimate."""
     if is_wide(design, *values.shape):
@@ -247,10 +181,3 @@ def influence_normality(design: SubsampleDesign, values: Floats) -> pd.DataFrame
         return moment_tests(design.n, powers.squares, powers.cubes, powers.fourths)
     tables = [normality_tests(block) for block in influence_blocks(design, values)]
     return pd.concat(tables, ignore_index=True)
-
-
-def influence_labels(design: SubsampleDesign, units: Labels) -> Labels:
-    """Return the labels of the units, or of the shards in a design of shards."""
-    if isinstance(design, ShardsDesign):
-        return pd.RangeIndex(design.n_shards, name="shard")
-    return units

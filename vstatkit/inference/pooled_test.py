@@ -7,12 +7,12 @@ import numpy as np
 from scipy import special, stats
 
 from vstatkit._typing import Floats
-from vstatkit.inference.estimates import ensemble_mean, value_units
+from vstatkit.inference.estimates import ensemble_mean
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.estimators import VarianceComponents
+from vstatkit.variance.formulas import positive_mean
 from vstatkit.variance.higher_orders import HigherOrders
-from vstatkit.variance.moments import influence_values, sum_ensemble
-from vstatkit.variance.noisy_variances import positive_mean
+from vstatkit.variance.moments import influence_values, sum_ensemble, value_units
 from vstatkit.variance.registry import (
     estimate_components,
     estimate_covariance,
@@ -161,7 +161,7 @@ def pooled_test(
     values : ndarray of shape (B, m)
         Kernel values, in one unit.
     method : str
-        A resolve_for_design name of a variance estimator.
+        Name of a variance estimator.
     orders : HigherOrders, optional
         Correction beyond the first order, for estimators that use it.
 

@@ -1,15 +1,16 @@
 """Standard errors for the population that the averaged rows were drawn from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.inference.estimates import Estimates, Estimation, stabilise, value_units
+from vstatkit.inference.estimates import Estimates, Estimation, stabilise
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.influence_shape import influence_concentration, influence_skew
-from vstatkit.variance.moments import influence_values, sum_ensemble
-from vstatkit.variance.noisy_variances import noise_variance
+from vstatkit.variance.formulas import noise_variance
+from vstatkit.variance.influences import influence_concentration, influence_skew
+from vstatkit.variance.moments import influence_values, sum_ensemble, value_units
 from vstatkit.variance.registry import ESTIMATORS, estimate_covariance
 
 COLUMNS = 200  # columns whose covariances are estimated at a time
@@ -27,14 +28,6 @@ class RowNoise:
     # (r,): minus one for squares that are subtracted, because estimated covariances may
     # be indefinite; otherwise one
     signs: Floats
-
-    def combine(self, coefs: Floats) -> "RowNoise":
-        """Compute the noise of linear combinations, shape (r, m), of the averages."""
-        return replace(self, roots=self.roots @ coefs.T)
-
-    def rescale(self, unit: Floats) -> "RowNoise":
-        """Compute the noise of the averages in other units, shape (m,)."""
-        return replace(self, roots=self.roots / unit)
 
     @property
     def covariance(self) -> Floats:
@@ -105,13 +98,18 @@ class RowInfluence:
 
     def combine(self, coefs: Floats) -> "RowInfluence":
         """Compute the influence on linear combinations (r, m) of the averages."""
-        noise = None if self.noise is None else self.noise.combine(coefs)
-        return replace(self, values=self.values @ coefs.T, noise=noise)
+        return self._transform(lambda values: values @ coefs.T)
 
     def rescale(self, unit: Floats) -> "RowInfluence":
         """Compute the influence on the averages in other units, shape (m,)."""
-        noise = None if self.noise is None else self.noise.rescale(unit)
-        return replace(self, values=self.values / unit, noise=noise)
+        return self._transform(lambda values: values / unit)
+
+    def _transform(self, linear: Callable[[Floats], Floats]) -> "RowInfluence":
+        """Apply a linear function of averages to the influences and to their noise."""
+        noise = self.noise
+        if noise is not None:
+            noise = replace(noise, roots=linear(noise.roots))
+        return replace(self, values=linear(self.values), noise=noise)
 
 
 def row_influence(
@@ -155,34 +153,33 @@ class JointInfluence:
     """Influences of units through the learners, and through the rows averaged over."""
 
     learners: Floats  # (n, m): through the learners; noisy, without bias
-    rows: Floats  # (u, m): through the rows; the same units if `shared`
-    shared: bool  # whether units are the same
-    # Bias of the squares of `rows` from prediction errors
-    noise: RowNoise | None = None
+    points: RowInfluence  # through the rows; of the same units if they are shared
 
     def added_variance(self, *, joint: bool = False) -> Floats:
         """Compute what rows add to the sampling variance (m,), or covariance (m, m)."""
         covariance = self._row_covariance()
-        if self.shared:
-            cross = self.learners.T @ self.rows
+        if self.points.shared:
+            cross = self.learners.T @ self.points.values
             covariance = covariance + cross + cross.T
         return covariance if joint else np.diag(covariance).copy()
 
     def _row_covariance(self) -> Floats:
         """Compute the covariance (m, m) through the rows; zero if it is all noise."""
-        squares = self.rows.T @ self.rows
-        if self.noise is None:
+        rows, noise = self.points.values, self.points.noise
+        squares = rows.T @ rows
+        if noise is None:
             return squares
-        left = squares - self.noise.covariance
-        live = np.diag(left) > 0
-        return np.asarray(left * np.outer(live, live))
+        excess = squares - noise.covariance
+        live = np.diag(excess) > 0
+        return np.asarray(excess * np.outer(live, live))
 
     def powers(self) -> tuple[Floats, Floats, Floats]:
         """Add up the second, third and fourth powers of the influences, each (m,)."""
-        left, whole = np.diag(self._row_covariance()), (self.rows**2).sum(axis=0)
-        share = np.divide(left, whole, out=np.ones_like(whole), where=whole > 0)
-        rows = np.sqrt(share) * self.rows
-        parts = [self.learners + rows] if self.shared else [self.learners, rows]
+        rows, learners = self.points.values, self.learners
+        excess, whole = np.diag(self._row_covariance()), (rows**2).sum(axis=0)
+        share = np.divide(excess, whole, out=np.ones_like(whole), where=whole > 0)
+        rows = np.sqrt(share) * rows
+        parts = [learners + rows] if self.points.shared else [learners, rows]
         squares, cubes, fourths = (
             np.sum([(influence**power).sum(axis=0) for influence in parts], axis=0)
             for power in (2, 3, 4)
@@ -207,16 +204,15 @@ def joint_influence(
                 "errors for the population of the training rows. Use se='sample', "
                 "or give other rows as `data`."
             )
-        none = np.zeros((1, values.shape[1]))
-        return JointInfluence(none, points.values, False, points.noise)
-    if source == "moments":
+        learners = np.zeros((1, values.shape[1]))
+    elif source == "moments":
         sums = sum_ensemble(design, values)
         inflation = 1.0 if design.replace else design.n / (design.n - design.k)
         learners = inflation * influence_values(sums)
     else:
         left_out, n = deletions(design, values)
         learners = np.sqrt((n - 1) / n) * left_out
-    return JointInfluence(learners, points.values, points.shared, points.noise)
+    return JointInfluence(learners, points)
 
 
 def deletions(design: SubsampleDesign, values: Floats) -> tuple[Floats, int]:

@@ -7,7 +7,7 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates, learners_at, ratio
 from vstatkit.kernels.base import AnyKernel, PredictiveModel
-from vstatkit.variance.noisy_variances import positive_mean
+from vstatkit.variance.formulas import positive_mean
 
 TOL = 0.1  # default tolerance of the relative Monte Carlo error of a standard error
 
@@ -28,7 +28,7 @@ class Tolerance:
     # (m,) or float: largest error in the unit of the estimates, if `tol` allows less
     atol: Floats | float = 0.0
     # Whether the tolerance is for the mean variance and error of all estimates, which
-    # represent others, instead of for each; see `ErrorLaw`
+    # represent others, instead of for each; see `ErrorCurve`
     pooled: bool = False
 
     def tighten(self) -> "Tolerance":
@@ -43,14 +43,14 @@ class Tolerance:
 
     def allowed_error(self, estimates: Estimates) -> Floats:
         """Compute the allowed relative error, for each estimate or their mean."""
-        law = self._error_law(estimates)
-        deviation = np.sqrt(law.variance)
-        absolute = np.broadcast_to(self.atol / law.unit, deviation.shape)
+        curve = self._error_curve(estimates)
+        deviation = np.sqrt(curve.variance)
+        absolute = np.broadcast_to(self.atol / curve.unit, deviation.shape)
         return np.maximum(self.tol, ratio(absolute, deviation, zero=0.0))
 
     def excess(self, estimates: Estimates) -> float:
         """Compute the largest ratio of error and allowed error; at most one if met."""
-        reached = self._error_law(estimates).relative_error(estimates.n_learners)
+        reached = self._error_curve(estimates).relative_error(estimates.n_learners)
         return float(np.max(reached / self.allowed_error(estimates)))
 
     def learners_needed(self, estimates: Estimates) -> Floats:
@@ -59,15 +59,15 @@ class Tolerance:
         The variances are treated as known. If `excess` is one, it is the current number
         of learners.
         """
-        law = self._error_law(estimates)
-        target = (2 * self.allowed_error(estimates) * law.variance) ** 2
-        return learners_at(target, law.a, law.b)
+        curve = self._error_curve(estimates)
+        target = (2 * self.allowed_error(estimates) * curve.variance) ** 2
+        return learners_at(target, curve.a, curve.b)
 
-    def _error_law(self, estimates: Estimates) -> "ErrorLaw":
+    def _error_curve(self, estimates: Estimates) -> "ErrorCurve":
         if self.pooled:
-            return ErrorLaw.of_mean(estimates)
+            return ErrorCurve.of_mean(estimates)
         unit, variance = estimates.unit, estimates.likely_variance
-        return ErrorLaw(variance, *estimates.error_law, unit)
+        return ErrorCurve(variance, *estimates.error_terms, unit)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Shrinkage(Tolerance):
 
 
 @dataclass(frozen=True)
-class ErrorLaw:
+class ErrorCurve:
     """The Monte Carlo error of standard errors as a function of B."""
 
     variance: Floats  # (m,): squared standard errors, in squares of `unit`
@@ -118,7 +118,7 @@ class ErrorLaw:
     unit: Floats  # (m,): unit of the standard errors
 
     @classmethod
-    def of_mean(cls, estimates: Estimates) -> "ErrorLaw":
+    def of_mean(cls, estimates: Estimates) -> "ErrorCurve":
         """Describe the mean of the variances and of their squared errors.
 
         Unless a typical share of the variance is known, the raw variances are averaged:
@@ -133,7 +133,7 @@ class ErrorLaw:
         if raw.orders is not None and raw.orders.share > 0:
             variance = np.mean(estimates.likely_sampling * square, keepdims=True)
         variance = variance + np.mean(raw.monte_carlo * square, keepdims=True)
-        a, b = (np.mean(p * square**2, keepdims=True) for p in estimates.error_law)
+        a, b = (np.mean(p * square**2, keepdims=True) for p in estimates.error_terms)
         return cls(variance, a, b, largest)
 
     def relative_error(self, B: float) -> Floats:

@@ -4,18 +4,17 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from vstatkit.inference.estimates import value_units
 from vstatkit.kernels.base import kernel_kind
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_description import ModelInfo
 from vstatkit.sampling.given import given_ensemble, index_of_length
-from vstatkit.variance.estimator import VarianceComponents
-from vstatkit.variance.moments import gram_is_cheaper, moments_by_gram
+from vstatkit.variance.estimators import VarianceComponents
+from vstatkit.variance.moments import gram_is_cheaper, moments_by_gram, value_units
 from vstatkit.variance.registry import (
     ESTIMATORS,
     compares_groups,
     estimate_components,
-    moment_components,
+    moment_estimator,
     resolve_for_design,
 )
 
@@ -139,7 +138,7 @@ def variance_components(
     uses_moments = ESTIMATORS[method].source == "moments"
     if uses_moments and gram_is_cheaper(design.n, *h.shape):
         moments = moments_by_gram(design.table, h / unit, size=design.k)
-        parts = moment_components(method, moments, replace=replace)
+        parts = moment_estimator(method).from_moments(moments, replace=replace)
     else:
         parts = estimate_components(method, design, h / unit)
     return parts.in_units(unit)

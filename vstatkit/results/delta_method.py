@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
-from vstatkit.inference.delta import gradient
 from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.gradients import gradient
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, derive_table
 from vstatkit.results.labels import label_texts

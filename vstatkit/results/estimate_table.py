@@ -29,10 +29,7 @@ from vstatkit.inference.linear_tests import (
     wald_test,
 )
 from vstatkit.inference.normality import (
-    influence_blocks,
-    influence_labels,
     influence_normality,
-    most_influential,
 )
 from vstatkit.inference.population import RowInfluence, population_estimates
 from vstatkit.inference.stopping import Tolerance, tolerance_of
@@ -51,8 +48,13 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.text import shown_estimates
 from vstatkit.validation import with_advice
-from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.estimators import VarianceComponents
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders, spread_columns
+from vstatkit.variance.influences import (
+    influence_blocks,
+    influence_labels,
+    most_influential,
+)
 from vstatkit.variance.registry import ESTIMATORS, resolve_for_design
 
 if TYPE_CHECKING:

@@ -29,12 +29,12 @@ from vstatkit.ensemble.prediction_intervals import (
 from vstatkit.ensemble.retention import learner_bytes
 from vstatkit.exceptions import DataError, FewUnitsWarning, FormulaError
 from vstatkit.formula.input_checks import as_frame, is_number_kind, suggest_name
-from vstatkit.inference.conformal_quantiles import least_units
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import (
     Support,
     Tails,
     effective_size,
+    least_units,
     noise_of_skew,
     prediction_support,
     prediction_tails,

@@ -9,13 +9,18 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Floats, Labels
-from vstatkit.inference.normality import influence_powers, studentised_tails
+from vstatkit.inference.normality import studentised_tails
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable
 from vstatkit.results.labels import label_texts
 from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.validation import check_alpha
-from vstatkit.variance.influence_shape import InfluenceNoise, cumulants
+from vstatkit.variance.influences import (
+    InfluenceNoise,
+    InfluencePowers,
+    cumulants,
+    influence_blocks,
+)
 from vstatkit.variance.registry import ESTIMATORS
 
 if TYPE_CHECKING:
@@ -103,9 +108,9 @@ def check_normality(results: EstimateTable, alpha: float) -> NormalityCheck:
             "design='iid'."
         )
     values = results.values / estimates.unit
-    powers = influence_powers(design, values)
+    powers = InfluencePowers.of(influence_blocks(design, values))
     if shards or design.complete:
-        noise = InfluenceNoise.zero(values.shape[1])
+        noise = InfluenceNoise(np.zeros(values.shape[1]))
     else:
         noise = InfluenceNoise.of(values, design.k, design.n, replace=design.replace)
     shape = cumulants(powers, noise)

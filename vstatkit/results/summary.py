@@ -16,7 +16,7 @@ from statsmodels.iolib.tableformatting import fmt_base
 
 from vstatkit._typing import Ints, Labels
 from vstatkit.inference import stopping
-from vstatkit.inference.normality import influence_normality, most_influential
+from vstatkit.inference.normality import influence_normality
 from vstatkit.results.bootstrap import Bootstrap, repetitions_needed
 from vstatkit.results.delta_method import BENT, Transformed
 from vstatkit.results.dependence_curves import Curve
@@ -39,7 +39,8 @@ from vstatkit.results.summary_notes import (
     untested_note,
 )
 from vstatkit.sampling.grouped_learners import ShardsDesign
-from vstatkit.variance.estimator import COMPONENTS
+from vstatkit.variance.estimators import COMPONENTS
+from vstatkit.variance.influences import most_influential
 from vstatkit.variance.registry import ESTIMATORS
 
 # A column of a printed table: header, column of the frame, and format of a value.

@@ -14,7 +14,7 @@ from vstatkit.inference.estimates import ensemble_mean, stabilise
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.studies.experiment import Record
-from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.estimators import VarianceComponents
 from vstatkit.variance.formulas import between_variance
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders, spread_columns
 from vstatkit.variance.moments import (
@@ -26,8 +26,7 @@ from vstatkit.variance.moments import (
 from vstatkit.variance.registry import (
     ESTIMATORS,
     estimate_components,
-    moment_components,
-    moment_sampling,
+    moment_estimator,
 )
 
 
@@ -230,7 +229,7 @@ def sampling_variance(method: str, prefix: Prefix) -> Floats:
         return VARIANTS[method](prefix)
     design = prefix.design
     if ESTIMATORS[method].source == "moments":
-        return moment_sampling(method, prefix.moments, replace=design.replace)
+        return moment_estimator(method).sampling(prefix.moments, replace=design.replace)
     return estimate_components(method, design, prefix.values).sampling
 
 
@@ -316,6 +315,6 @@ def learner_variance(prefix: Prefix) -> Floats:
 def _components(method: str, prefix: Prefix) -> VarianceComponents:
     if ESTIMATORS[method].source == "moments":
         replace = prefix.design.replace
-        return moment_components(method, prefix.moments, replace=replace)
+        return moment_estimator(method).from_moments(prefix.moments, replace=replace)
     orders = prefix.orders if ESTIMATORS[method].beyond else None
     return estimate_components(method, prefix.design, prefix.values, orders)

@@ -1,4 +1,4 @@
-r"""The variance estimators, one short pure function each.
+r"""Formulas of the variance estimators and of their Monte Carlo noise.
 
 Every function of moments is linear in them, so it serves variances (fields of
 shape (m,)) and covariances (fields of shape (m, m)) alike. The formulas are
@@ -19,11 +19,13 @@ return an estimate of :math:`\zeta_1`, the others of :math:`V`. In a complete de
 where there is no Monte Carlo error, every term with :math:`\zeta_k / B` is zero.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from scipy import special
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.variance.moments import EnsembleMoments, PresenceMoments
-from vstatkit.variance.noisy_variances import positive_mean
 
 
 def zeta_1_bm(moments: EnsembleMoments) -> Floats:
@@ -401,3 +403,93 @@ def centred_pairs(values: Floats, groups: Ints) -> tuple[Floats, Floats]:
     order = np.argsort(groups, kind="stable")
     centred = (values - values.mean(axis=0))[order]
     return centred[::2], centred[1::2]
+
+
+class ShardMoments(NamedTuple):
+    """Variances of learners on disjoint shards; q is m, or (m, m) for covariances."""
+
+    n_shards: int  # number G of shards
+    per_shard: int  # learners L of each
+    between: Floats  # variance `S**2` of the shards' means
+    within: Floats  # variance `w` of the learners of one shard, pooled over the shards
+
+
+def shard_moments(values: Floats, groups: Ints, *, joint: bool = False) -> ShardMoments:
+    r"""Compute the variances between and within shards of equal numbers of learners.
+
+    With the mean :math:`\bar h_g` of the L learners of shard g, out of G shards,
+
+    .. math::
+
+        S^2 = \frac{1}{G - 1} \sum_g (\bar h_g - \bar h)^2, \qquad
+        w = \frac{1}{G (L - 1)} \sum_g \sum_{b \in g} (h_b - \bar h_g)^2 .
+
+    Shards share no observation, so that their means are independent and identically
+    distributed: :math:`S^2 / G` is unbiased for the variance of :math:`\bar h`, what
+    random draws of subsamples add to it included, for any kernel and any L.
+    :math:`w / (G L)` of it goes away with more learners.
+    """
+    centred = values - values.mean(axis=0)
+    means = group_means(centred, groups)
+    residuals = centred - means[groups]
+    G, B = len(means), len(values)
+    between = cross_products(means, means, joint=joint) / (G - 1)
+    within = cross_products(residuals, residuals, joint=joint) / (B - G)
+    return ShardMoments(G, B // G, between, within)
+
+
+def shard_influence(values: Floats, groups: Ints) -> Floats:
+    """Compute the influence of shards, shape (G, m); squares add up to `S**2 / G`."""
+    means = group_means(values - values.mean(axis=0), groups)
+    G = len(means)
+    return np.asarray(means / np.sqrt(G * (G - 1)))
+
+
+def positive_mean(estimate: Floats, scale: Floats) -> Floats:
+    r"""Make an estimate positive: its posterior mean under a flat prior.
+
+    Parameters
+    ----------
+    estimate : ndarray
+        Unbiased, possibly negative.
+    scale : ndarray
+        Standard error of the estimate; where it is zero the answer is
+        `max(estimate, 0)`.
+
+    Notes
+    -----
+    The mean of a normal distribution with mean V and standard deviation s, given
+    that the variable is positive:
+
+    .. math:: V^{+} = V + s \, \varphi(V / s) / \Phi(V / s) .
+
+    Examples
+    --------
+    >>> positive_mean(np.array([-1.0, 0.0, 9.0]), np.ones(3)).round(4)
+    array([0.5251, 0.7979, 9.    ])
+    """
+    exact = scale <= 0
+    s = np.where(exact, 1.0, scale)
+    z = np.where(exact, 0.0, estimate / s)
+    # phi(z) / Phi(z) by logarithms: both underflow far below zero. Beyond 500 it is
+    # not needed, and the rounding of z**2 would overflow.
+    near = np.clip(z, -500, 500)
+    hazard = np.exp(-(near**2) / 2 - np.log(2 * np.pi) / 2 - special.log_ndtr(near))
+    # z + hazard cancels there; -1/z is its expansion, good to 1e-5 at z = -500.
+    mean = np.where(z < -500, -1 / np.minimum(z, -1), z + hazard)
+    return np.where(exact, np.maximum(estimate, 0.0), s * mean)
+
+
+def noise_variance(sampling: Floats, noise: Floats, n: int) -> Floats:
+    r"""Compute the Monte Carlo variance of a sum V of n squared influences.
+
+    `sampling` is V without its bias, and `noise` the Monte Carlo variance of one
+    influence.
+
+    .. math:: 2 n s_2^2 + 4 s_2 \max(V, 0) .
+
+    Each influence carries independent noise of variance :math:`s_2`. The square of the
+    noise has variance :math:`2 s_2^2`, and twice the product of the noise and an
+    influence has :math:`4 s_2` times the squared influence.
+    """
+    return 2 * n * noise**2 + 4 * noise * np.maximum(sampling, 0.0)

@@ -19,7 +19,7 @@ from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign, count_members, to_dense
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.text import short_repr
-from vstatkit.variance.noisy_variances import positive_mean
+from vstatkit.variance.formulas import positive_mean
 
 BLOCK = 256  # learners in a block that is compared with all others
 MOST_REFERENCES = 300  # most reference values

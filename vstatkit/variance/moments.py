@@ -21,87 +21,64 @@ from vstatkit.variance.large_moments import is_wide, sum_powers
 
 BATCH_ENTRIES = 2_000_000  # most counts in memory while summing over learners
 SPARSE_BATCH_ENTRIES = 250_000  # of sparse counts, which take four times the memory
+# Most entries of a table (observations x query points) in memory, where columns of
+# values can be processed in parts
+CHUNK_ENTRIES = 2_000_000
 ROW_BLOCK = 128  # observations in a block, so that it stays in the cache
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EnsembleSums:
     """Additive sums over learners, relative to an origin."""
 
     size: int  # subsample size k
     # (m,): subtracted from every value, so that a large offset costs no digits
     origin: Floats
-    n_learners: float  # number B of learners (total weight in a complete design)
-    appearances: Floats  # (n,): `N_i`, times each observation was drawn
-    count_squares: float  # sum of the squared counts
-    weighted: Floats  # (n, m): sum over learners of count times value
+    # (n, m + 1): sum over learners of count times value, and of counts
+    table: Floats
     total: Floats  # (m,): sum of values
     squares: Floats  # (m,) or (m, m): sum of squared values, or of outer products
     # (m,) or (m, m): the same, each learner weighted by the sum of its counts: by its
     # distinct observations, if indicators stand for counts
     sized_squares: Floats
+    n_learners: float = 0.0  # number B of learners (total weight in a complete design)
+    count_squares: float = 0.0  # sum of the squared counts
 
     @classmethod
-    def from_learners(
-        cls,
-        counts: Counts,
-        values: Floats,
-        *,
-        size: int,
-        origin: Floats,
-        weights: Floats | None = None,
-        joint: bool = False,
+    def zero(
+        cls, n: int, size: int, origin: Floats, *, joint: bool = False
     ) -> "EnsembleSums":
-        """Sum over one batch of L learners, with `counts` of shape (L, n).
+        """Return the sums of no learners, of subsamples of `size` out of n units.
 
-        `origin` is any value near the mean, `weights` are those of the learners, and
-        `joint` keeps outer products, for covariances.
+        `origin` is any value near the mean, and `joint` keeps outer products, for
+        covariances.
         """
-        running = _RunningSums.start(counts.shape[1], size, origin, joint=joint)
-        running.add(counts, values, weights)
-        return running.freeze()
-
-    def __add__(self, other: "EnsembleSums") -> "EnsembleSums":
-        additive = (
-            *("n_learners", "appearances", "count_squares", "weighted"),
-            *("total", "squares", "sized_squares"),
-        )
-        sums = {name: getattr(self, name) + getattr(other, name) for name in additive}
-        return replace(self, **sums)
-
-
-def _count_squares(N: Counts, weights: Floats | None) -> float:
-    entries = N.data if sparse.issparse(N) else N
-    if weights is None:
-        return float(np.vdot(entries, entries))
-    squared = N.multiply(N) if sparse.issparse(N) else N * N
-    return float(np.asarray(squared.sum(axis=1)) @ weights)
-
-
-@dataclass
-class _RunningSums:
-    """Sums that are updated in place, so that nothing of size n x m is copied."""
-
-    size: int
-    origin: Floats
-    joint: bool
-    table: Floats  # (n, m + 1): `weighted`, and `appearances` as its last column
-    total: Floats
-    squares: Floats
-    sized_squares: Floats
-    n_learners: float = 0.0
-    count_squares: float = 0.0
-    scratch: Floats | None = None  # (n, m + 1): product of the latest batch
-
-    @classmethod
-    def start(cls, n: int, size: int, origin: Floats, *, joint: bool) -> "_RunningSums":
-        """Start from zero."""
         m = origin.size
         squares = np.zeros((2, m, m) if joint else (2, m))
-        return cls(size, origin, joint, np.zeros((n, m + 1)), np.zeros(m), *squares)
+        return cls(size, origin, np.zeros((n, m + 1)), np.zeros(m), *squares)
 
-    def add(self, counts: Counts, values: Floats, weights: Floats | None) -> None:
-        """Add one batch of learners."""
+    @property
+    def weighted(self) -> Floats:
+        """Sum over learners of count times value, shape (n, m)."""
+        return self.table[:, :-1]
+
+    @property
+    def appearances(self) -> Floats:
+        """Times that each observation was drawn, `N_i`, shape (n,)."""
+        return self.table[:, -1].copy()
+
+    def add(
+        self,
+        counts: Counts,
+        values: Floats,
+        weights: Floats | None = None,
+        scratch: Floats | None = None,
+    ) -> None:
+        """Add one batch of L learners in place, with `counts` of shape (L, n).
+
+        `weights` are those of the learners. `scratch`, of the shape of `table`, is
+        overwritten: new memory would cost more than the product.
+        """
         m = values.shape[1]
         # With a column of ones the product gives N_i as well.
         extended = np.ones((len(values), m + 1))
@@ -120,7 +97,10 @@ class _RunningSums:
             )
         else:
             N = np.ascontiguousarray(counts, dtype=np.float64)
-            self._add_product(N, weighted)
+            if self.n_learners == 0:
+                np.matmul(N.T, weighted, out=self.table)
+            else:
+                self.table += np.matmul(N.T, weighted, out=scratch)
         self.n_learners += float(weighted[:, m].sum())
         self.count_squares += _count_squares(N, weights)
         self.total += wh.sum(axis=0)
@@ -134,31 +114,36 @@ class _RunningSums:
 
     def _squares(self, h: Floats, weighted: Floats) -> Floats:
         """Sum weighted squares of values, or outer products."""
-        return h.T @ weighted if self.joint else np.einsum("bj,bj->j", h, weighted)
+        if self.squares.ndim == 2:
+            return h.T @ weighted
+        return np.asarray(np.einsum("bj,bj->j", h, weighted))
 
-    def _add_product(self, N: Floats, weighted: Floats) -> None:
-        """Add `N.T @ weighted`; new memory would cost more than the product."""
-        if self.n_learners == 0:
-            np.matmul(N.T, weighted, out=self.table)
-            return
-        if self.scratch is None:
-            self.scratch = np.empty_like(self.table)
-        np.matmul(N.T, weighted, out=self.scratch)
-        self.table += self.scratch
-
-    def freeze(self) -> EnsembleSums:
-        """Return the sums."""
-        return EnsembleSums(
-            size=self.size,
-            origin=self.origin,
-            n_learners=self.n_learners,
-            appearances=self.table[:, -1].copy(),
-            count_squares=self.count_squares,
-            weighted=self.table[:, :-1],
-            total=self.total,
-            squares=self.squares,
-            sized_squares=self.sized_squares,
+    def __add__(self, other: "EnsembleSums") -> "EnsembleSums":
+        additive = (
+            *("table", "total", "squares", "sized_squares"),
+            *("n_learners", "count_squares"),
         )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in additive}
+        return replace(self, **sums)
+
+
+def _count_squares(N: Counts, weights: Floats | None) -> float:
+    entries = N.data if sparse.issparse(N) else N
+    if weights is None:
+        return float(np.vdot(entries, entries))
+    squared = N.multiply(N) if sparse.issparse(N) else N * N
+    return float(np.asarray(squared.sum(axis=1)) @ weights)
+
+
+def value_units(values: Floats) -> Floats:
+    """Compute a power of two near the spread of every column; one for constants.
+
+    Division by it is exact.
+    """
+    first = values[0]
+    spread = np.maximum(values.max(axis=0) - first, first - values.min(axis=0))
+    exponent = np.frexp(spread)[1]
+    return np.ldexp(1.0, np.where(spread > 0, exponent, 0))
 
 
 def sum_ensemble(
@@ -182,15 +167,16 @@ def sum_ensemble(
     step = int(np.clip(at_once, 16, 1024))
     origin = values.mean(axis=0) if origin is None else origin
     buffer = np.empty((min(step, len(values)), n)) if dense else None
-    running = _RunningSums.start(n, k, origin, joint=joint)
+    sums = EnsembleSums.zero(n, k, origin, joint=joint)
+    scratch = np.empty_like(sums.table) if dense and len(values) > step else None
     for first in range(0, len(values), step):
         block = values[first : first + step]
         begin, end = start + first, start + first + len(block)
         counts = design.counts(begin, end, buffer)
         if presence:
             counts = mark_presence(counts)
-        running.add(counts, block, design.weights(begin, end))
-    return running.freeze()
+        sums.add(counts, block, design.weights(begin, end), scratch)
+    return sums
 
 
 def mark_presence(counts: Counts) -> Counts:

@@ -9,21 +9,13 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.count_estimators import (
-    BM,
-    CORRECTED_U,
-    CORRECTED_V,
-    CORRECTED_V_SIMPLE,
-    HOEFFDING,
-    IJ,
-    IJ_U,
-    JACKKNIFE,
+from vstatkit.variance.estimators import (
+    BUILT_IN,
     MomentEstimator,
+    VarianceComponents,
+    VarianceEstimator,
 )
-from vstatkit.variance.estimator import VarianceComponents, VarianceEstimator
-from vstatkit.variance.group_estimators import IM, LITTLE_BAGS, MATCHED, SHARDS
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders, spread_columns
-from vstatkit.variance.moments import EnsembleMoments
 
 LEAST_ABSENT = 4
 # Least number, and share, of absent units for estimators that use presence.
@@ -44,7 +36,7 @@ def register_variance(estimator: VarianceEstimator) -> None:
     """
     if not isinstance(estimator, VarianceEstimator):
         raise TypeError(
-            "`estimator` must be a VarianceEstimator of vstatkit.variance.estimator; "
+            "`estimator` must be a VarianceEstimator of vstatkit.variance.estimators; "
             f"got {type(estimator).__name__}."
         )
     if estimator.name in (*ESTIMATORS, "auto", "corrected"):
@@ -57,10 +49,7 @@ def register_variance(estimator: VarianceEstimator) -> None:
         GROUPED_DESIGNS.setdefault(estimator.design, estimator.name)
 
 
-for _estimator in (
-    *(IM, BM, IJ, IJ_U, JACKKNIFE, HOEFFDING),
-    *(CORRECTED_V, CORRECTED_V_SIMPLE, CORRECTED_U, LITTLE_BAGS, MATCHED, SHARDS),
-):
+for _estimator in BUILT_IN:
     register_variance(_estimator)
 
 
@@ -110,27 +99,28 @@ def large_k_problem(method: str, k: int, n: int, *, replace: bool) -> str:
     Empty if they have, with fewer draws or by estimators that do not use presence.
     Subsamples of all units without replacement are not covered: they are identical.
     """
-    known = ESTIMATORS.get(method)
-    presence = method == "auto" or (known is not None and known.source == "presence")
+    estimator = ESTIMATORS.get(method)
+    presence = estimator is not None and estimator.source == "presence"
     identical = not replace and k >= n
-    if not presence or identical or k <= largest_k(n, replace=replace):
+    if not (presence or method == "auto") or identical:
         return ""
-    way = "with" if replace else "without"
+    if k <= largest_k(n, replace=replace):
+        return ""
+    way, corrected = ("with", "v") if replace else ("without", "u")
     return (
         f"there are no reliable standard errors for k = {k:,} draws {way} replacement "
         f"from {n:,} units: nearly every subsample holds nearly every unit, so nothing "
         "shows what an estimate would be without one. Use a smaller `k` "
         f"(`max_samples`), of at most {largest_k(n, replace=replace):,}. "
-        f"{_COMPUTED[replace]}"
+        f"variance='corrected_{corrected}' does compute a number, but for trees it has "
+        f"been measured to be {_MEASURED[replace]}."
     )
 
 
-# Accuracy of the estimators that compute a number for any k, by `replace`.
-_COMPUTED = {
-    True: "variance='corrected_v' does compute a number, but for trees it has been "
-    "measured to be 70 to 77% too low at k = 4 n.",
-    False: "variance='corrected_u' does compute a number, but for trees it has been "
-    "measured to be 1.7 to 2.6 times the true variance at k = 0.95 n.",
+# Accuracy of the corrected estimators, which compute a number for any k, by `replace`.
+_MEASURED = {
+    True: "70 to 77% too low at k = 4 n",
+    False: "1.7 to 2.6 times the true variance at k = 0.95 n",
 }
 
 
@@ -142,13 +132,11 @@ def large_k_warning(method: str, design: SubsampleDesign, kind: KernelKind) -> s
     most = largest_k(design.n, replace=design.replace)
     if design.k <= most:
         return ""
-    wrong = "low"
+    wrong, measured = "low", _MEASURED[design.replace]
     if design.replace:
-        measured = (
-            "70 to 77% too low at k = 4 n, where intervals at 95% covered 60 to 66%"
-        )
+        measured += ", where intervals at 95% covered 60 to 66%"
     elif ESTIMATORS[method].inflated:
-        wrong, measured = "high", "1.7 to 2.6 times the true variance at k = 0.95 n"
+        wrong = "high"
     else:
         measured = "93 to 95% too low at k = 0.85 n"
     return (
@@ -267,7 +255,6 @@ def known_orders(
     design: SubsampleDesign,
     values: Floats,
     orders: HigherOrders | None,
-    kind: KernelKind = KernelKind.UNKNOWN,
 ) -> HigherOrders | None:
     """Return the correction beyond the first order that an estimator uses.
 
@@ -277,23 +264,12 @@ def known_orders(
         return None
     if orders is not None:
         return orders
-    columns = spread_columns(values.shape[1])
+    columns, kind = spread_columns(values.shape[1]), KernelKind.UNKNOWN
     return measure_orders(design, len(values), lambda L: values[:L, columns], kind)
 
 
-def moment_components(
-    method: str, moments: EnsembleMoments, *, replace: bool
-) -> VarianceComponents:
-    """Estimate the components from moments, by a moment-based estimator."""
-    return _moment_estimator(method).from_moments(moments, replace=replace)
-
-
-def moment_sampling(method: str, moments: EnsembleMoments, *, replace: bool) -> Floats:
-    """Estimate the sampling variance (m,), or covariance of joint moments."""
-    return _moment_estimator(method).sampling(moments, replace=replace)
-
-
-def _moment_estimator(method: str) -> MomentEstimator:
+def moment_estimator(method: str) -> MomentEstimator:
+    """Return the estimator of a name, which must be computed from moments."""
     estimator = ESTIMATORS[method]
     if isinstance(estimator, MomentEstimator):
         return estimator

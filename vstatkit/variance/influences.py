@@ -1,12 +1,22 @@
-"""Skewness, kurtosis and concentration of the influences of single units."""
+"""Influences of single units: the largest, skewness, kurtosis and concentration."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
-from vstatkit._typing import Floats
-from vstatkit.variance.noisy_variances import noise_variance, positive_mean
+from vstatkit._typing import Floats, Labels
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.grouped_learners import ShardsDesign
+from vstatkit.variance.formulas import noise_variance, positive_mean, shard_influence
+from vstatkit.variance.moments import (
+    CHUNK_ENTRIES,
+    influence_values,
+    moments_from_sums,
+    sum_ensemble,
+    value_units,
+)
 
 
 def influence_concentration(
@@ -23,9 +33,9 @@ def influence_concentration(
     powers and `n s2` to the squares. After subtraction they are made positive like
     variances.
     """
-    known = squares - n * noise
-    powers = fourth - 6 * noise * known - 3 * n * noise**2
-    positive = _positive_squares(known, noise, n)
+    unbiased = squares - n * noise
+    powers = fourth - 6 * noise * unbiased - 3 * n * noise**2
+    positive = _positive_squares(unbiased, noise, n)
     equal = np.full_like(positive, 1 / n)
     share = np.divide(powers, positive**2, out=equal, where=positive > 0)
     return np.clip(share, 1 / n, 1.0)
@@ -73,19 +83,15 @@ class InfluencePowers:
     n: int  # number of units
 
     @classmethod
-    def of(cls, influences: Floats) -> "InfluencePowers":
-        """Sum the powers of influences of shape (n, m)."""
-        squared = influences**2
-        powers = (squared, squared * influences, squared**2)
-        squares, cubes, fourths = (power.sum(axis=0) for power in powers)
-        return cls(squares, cubes, fourths, len(influences))
-
-    @classmethod
-    def join(cls, parts: Sequence["InfluencePowers"]) -> "InfluencePowers":
-        """Concatenate the sums of several sets of estimates."""
-        powers = [[part.squares, part.cubes, part.fourths] for part in parts]
-        squares, cubes, fourths = np.concatenate(powers, axis=1)
-        return cls(squares, cubes, fourths, parts[0].n)
+    def of(cls, blocks: Iterable[Floats]) -> "InfluencePowers":
+        """Sum the powers of influences, given in blocks of columns of shape (n, m)."""
+        sums, n = [], 0
+        for block in blocks:
+            squared, n = block**2, len(block)
+            powers = (squared, squared * block, squared**2)
+            sums.append([power.sum(axis=0) for power in powers])
+        squares, cubes, fourths = np.concatenate(sums, axis=1)
+        return cls(squares, cubes, fourths, n)
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,7 @@ class InfluenceNoise:
     """Monte Carlo noise of one influence, each of shape (m,)."""
 
     variance: Floats  # second central moment
-    third: Floats  # third central moment
+    third: Floats | float = 0.0  # third central moment
 
     @classmethod
     def of(cls, values: Floats, k: int, n: int, *, replace: bool) -> "InfluenceNoise":
@@ -111,11 +117,6 @@ class InfluenceNoise:
         second = (centred**2).sum(axis=0) / (B - 1)
         third = (centred**3).mean(axis=0)
         return cls(spread * second / B, spread * (1 - 2 * p) * third / B**2)
-
-    @classmethod
-    def zero(cls, m: int) -> "InfluenceNoise":
-        """Return no noise, for a complete ensemble or shards."""
-        return cls(np.zeros(m), np.zeros(m))
 
 
 @dataclass(frozen=True)
@@ -155,10 +156,10 @@ def cumulants(powers: InfluencePowers, noise: InfluenceNoise) -> Cumulants:
     variance of the cubes is :math:`9 s_2 \sum c^4 + 36 s_2^2 \sum c^2 + 15 n s_2^3`.
     """
     n, s2 = powers.n, noise.variance
-    known = powers.squares - n * s2
-    V = _positive_squares(known, s2, n)
+    unbiased = powers.squares - n * s2
+    V = _positive_squares(unbiased, s2, n)
     cubes = powers.cubes - n * noise.third
-    fourths = powers.fourths - 6 * s2 * known - 3 * n * s2**2
+    fourths = powers.fourths - 6 * s2 * unbiased - 3 * n * s2**2
     spread = 9 * s2 * np.maximum(fourths, V**2 / n) + 36 * s2**2 * V + 15 * n * s2**3
     zero = np.zeros_like(V)
     varies = V > 0
@@ -173,9 +174,70 @@ def cumulants(powers: InfluencePowers, noise: InfluenceNoise) -> Cumulants:
 def influence_skew(
     squares: Floats, cubes: Floats, fourths: Floats, noise: Floats, n: int
 ) -> Floats:
-    """Compute the skewness of estimates from sums over units of powers of influences.
+    """Compute the skewness of estimates from sums over n units; see `cumulants`.
 
     `noise` is the Monte Carlo variance of one influence, shape (m,).
     """
     powers = InfluencePowers(squares, cubes, fourths, n)
-    return cumulants(powers, InfluenceNoise(noise, np.zeros_like(noise))).skew
+    return cumulants(powers, InfluenceNoise(noise)).skew
+
+
+def influence_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats]:
+    """Yield the influences of units, or shards, on blocks of estimates."""
+    if isinstance(design, ShardsDesign):
+        yield shard_influence(values, design.groups(len(values)))
+        return
+    for block in _column_blocks(design, values):
+        unit = value_units(block)
+        yield influence_values(sum_ensemble(design, block / unit)) * unit
+
+
+def _column_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats]:
+    """Split the columns of the values so that a table of units by columns is small."""
+    step = max(1, CHUNK_ENTRIES // design.n)
+    for first in range(0, values.shape[1], step):
+        yield values[:, first : first + step]
+
+
+def most_influential(
+    design: SubsampleDesign, values: Floats, units: Labels
+) -> pd.DataFrame | None:
+    """Find the unit, or shard, with the largest influence on every estimate.
+
+    The table has a row per estimate: `unit`, its label, and `share`, its share of the
+    sampling variance. It is None if learners are drawn in groups: the Monte Carlo error
+    of their influences is unknown.
+    """
+    B = len(values)
+    if isinstance(design, ShardsDesign):
+        squares = shard_influence(values, design.groups(B)) ** 2
+        total = squares.sum(axis=0)
+        places = squares.argmax(axis=0)
+        shares = largest_share(squares.max(axis=0), total, 0.0 * total, len(squares))
+    elif design.groups(B) is not None:
+        return None
+    else:
+        blocks = [_largest_influence(design, b) for b in _column_blocks(design, values)]
+        places = np.concatenate([place for place, _ in blocks])
+        shares = np.concatenate([share for _, share in blocks])
+    labels = influence_labels(design, units)
+    return pd.DataFrame({"unit": labels[places], "share": shares})
+
+
+def _largest_influence(
+    design: SubsampleDesign, values: Floats
+) -> tuple[Floats, Floats]:
+    """Find the position of the largest influence on each column, and its share."""
+    sums = sum_ensemble(design, values / value_units(values))
+    moments = moments_from_sums(sums, complete=design.complete)
+    squares = influence_values(sums) ** 2
+    noise = moments.count_variance * moments.monte_carlo
+    total, largest = squares.sum(axis=0), squares.max(axis=0)
+    return squares.argmax(axis=0), largest_share(largest, total, noise, design.n)
+
+
+def influence_labels(design: SubsampleDesign, units: Labels) -> Labels:
+    """Return the labels of the units, or of the shards in a design of shards."""
+    if isinstance(design, ShardsDesign):
+        return pd.RangeIndex(design.n_shards, name="shard")
+    return units
