@@ -2,7 +2,7 @@
 
 import ast
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, product
@@ -21,9 +21,9 @@ from vstatkit.formula.patsy_engine import (
     Matrix,
     OnMissing,
     SideInfo,
+    code_rows,
     environment_of,
-    learn,
-    learn_side,
+    learn_batches,
 )
 from vstatkit.formula.terms import Codes, Model, distinct_codes
 
@@ -128,7 +128,9 @@ class PlainInfo:
         }
         frame = pd.DataFrame(columns, index=rows)
         nothing = environment_of({})
-        return learn_side(self.model, self.terms, frame, nothing, missing="raise").info
+        return learn_batches(
+            self.model, self.terms, lambda: iter([frame]), nothing, missing="raise"
+        )
 
 
 def _consecutive_slices(widths: Mapping[Codes, int]) -> dict[Codes, slice]:
@@ -249,30 +251,67 @@ def build_matrices(
 
     `variables` are the columns that the right-hand side reads.
     """
-    how: OnMissing = "keep" if missing == "pass" else missing
+
+    def build(terms: Sequence[Codes], rows: pd.DataFrame, how: OnMissing) -> Matrix:
+        info = learn_side(
+            model,
+            terms,
+            rows,
+            lambda: iter([rows]),
+            environment=environment,
+            missing=how,
+        )
+        return code_side(info, rows, how)
+
     if missing == "pass":
         check_missing_categories(frame, variables)
-        left = _learn_left(model, frame, environment, "drop")
+        left = build(model.left, frame, "drop")
         if len(left.rows) < len(frame):
             frame = frame.loc[left.rows]
-    elif missing == "drop":
-        stateful = model.stateful_columns(frame.columns)
+        right = build(model.right, frame, "keep")
+    else:
+        stateful = model.stateful_columns(frame.columns) if missing == "drop" else []
         complete = frame.dropna(subset=stateful) if stateful else frame
         frame = complete if len(complete) else frame
-    return _learn_both(model, frame, environment, how)
+        left = build(model.left, frame, missing)
+        right = build(model.right, frame, missing)
+    if not left.info.column_names:
+        raise FormulaError("model is missing required outcome variables")
+    return common_rows(left, right)
 
 
-def _learn_both(
-    model: Model, frame: pd.DataFrame, environment: Environment, missing: OnMissing
-) -> tuple[Matrix, Matrix]:
-    """Learn both sides, without the engine where the columns are plain."""
-    right = _learn_plain(model, model.right, frame, missing)
-    if right is not None:
-        left = _learn_left(model, frame, environment, missing)
-        if left.info.column_names:
-            return common_rows(left, right)
-    # Without a response, the engine says that there is none.
-    return learn(model, frame, environment, missing=missing)
+def learn_side(
+    model: Model,
+    terms: Sequence[Codes],
+    rows: pd.DataFrame,
+    batches: Callable[[], Iterator[pd.DataFrame]],
+    *,
+    environment: Environment,
+    missing: OnMissing,
+) -> SideInfo:
+    """Learn one side; the batches are read only if some factor is no plain column.
+
+    `rows` has the dtype of every column, and all levels of columns that are not
+    numeric.
+    """
+    plain = plain_info(model, terms, rows)
+    if plain is not None:
+        return plain
+    return learn_batches(model, terms, batches, environment, missing=missing)
+
+
+def code_side(info: SideInfo, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
+    """Code one side; plain columns do not need the engine."""
+    if len(batch) == 0:
+        empty = np.empty((0, len(info.column_names)))
+        return Matrix(empty, batch.index.to_numpy(), info)
+    engine = info
+    if isinstance(info, PlainInfo):
+        matrix = info.code_rows(batch, missing)
+        if matrix is not None:
+            return matrix
+        engine = info.engine_info()
+    return replace(code_rows(engine, batch, missing), info=info)
 
 
 def common_rows(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
@@ -281,23 +320,6 @@ def common_rows(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
         return left, right
     rows = np.intersect1d(left.rows, right.rows, assume_unique=True)
     return left.select_rows(rows), right.select_rows(rows)
-
-
-def _learn_left(
-    model: Model, frame: pd.DataFrame, environment: Environment, missing: OnMissing
-) -> Matrix:
-    left = _learn_plain(model, model.left, frame, missing)
-    if left is None:
-        left = learn_side(model, model.left, frame, environment, missing=missing)
-    return left
-
-
-def _learn_plain(
-    model: Model, terms: Sequence[Codes], frame: pd.DataFrame, missing: OnMissing
-) -> Matrix | None:
-    """Learn columns that stand by themselves; None where that needs the engine."""
-    info = plain_info(model, terms, frame)
-    return None if info is None else info.code_rows(frame, missing)
 
 
 def check_missing_categories(frame: pd.DataFrame, variables: Sequence[str]) -> None:

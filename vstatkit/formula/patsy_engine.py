@@ -125,45 +125,11 @@ def read_tree(formula: str) -> Any:
         return parse_formula(formula)
 
 
-def learn(
-    model: Model, frame: pd.DataFrame, environment: Environment, *, missing: OnMissing
-) -> tuple[Matrix, Matrix]:
-    """Build both design matrices of training data."""
-    sides = _terms(model, model.left), _terms(model, model.right)
-    left, right = _build(patsy.dmatrices, sides, frame, environment, missing)
-    return _matrix(left), _matrix(right)
-
-
-def _build(
-    build: Callable[..., Any],
-    sides: tuple[list[patsy.Term], list[patsy.Term]],
-    frame: pd.DataFrame,
-    environment: Environment,
-    missing: OnMissing,
-) -> Any:
-    options = {"NA_action": _action(missing), "return_type": "dataframe"}
-    with engine_errors(hint=_hint(missing)):
-        return build(patsy.ModelDesc(*sides), frame, environment, **options)
-
-
 def _hint(missing: OnMissing) -> str:
     """Say what to do if missing values are refused."""
     if missing != "raise":
         return ""
     return "\nUse missing='drop' to leave rows with missing values out."
-
-
-def learn_side(
-    model: Model,
-    terms: Iterable[Codes],
-    frame: pd.DataFrame,
-    environment: Environment,
-    *,
-    missing: OnMissing,
-) -> Matrix:
-    """Build the design matrix of some of the terms alone; see `learn`."""
-    sides: Any = [], _terms(model, terms)
-    return _matrix(_build(patsy.dmatrix, sides, frame, environment, missing))
 
 
 def learn_batches(
@@ -330,11 +296,6 @@ def _reference_place(contrast: Floats) -> int | None:
     if not (indicators and n_levels - 1 <= width <= n_levels and (ones <= 1).all()):
         return None
     return int(np.argmin(ones))
-
-
-def _matrix(built: pd.DataFrame) -> Matrix:
-    values = built.to_numpy(dtype=np.float64)
-    return Matrix(values, built.index.to_numpy(), _PatsyInfo(built.design_info))
 
 
 class _Column:

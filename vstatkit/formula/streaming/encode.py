@@ -12,7 +12,13 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import DataError, FormulaError
 from vstatkit.formula import design_matrix, parse
 from vstatkit.formula.cost_limits import MAX_COLUMNS, MAX_LEVELS
-from vstatkit.formula.design_matrix import FactorCoding, Missing, PlainInfo
+from vstatkit.formula.design_matrix import (
+    FactorCoding,
+    Missing,
+    PlainInfo,
+    code_side,
+    learn_side,
+)
 from vstatkit.formula.formula_text import plain_name
 from vstatkit.formula.input_checks import check_dates, check_finite, check_mistakes
 from vstatkit.formula.name_resolution import (
@@ -27,8 +33,6 @@ from vstatkit.formula.patsy_engine import (
     Matrix,
     OnMissing,
     SideInfo,
-    code_rows,
-    learn_batches,
     level_places,
     states_of,
 )
@@ -62,7 +66,7 @@ class Sides:
     def training_rows(self, batch: pd.DataFrame) -> pd.DataFrame:
         """Select the rows of a batch that the engine learns from."""
         if self.missing == "pass":
-            return batch.loc[_code(self.left, batch, "drop").rows]
+            return batch.loc[code_side(self.left, batch, "drop").rows]
         return drop_incomplete_rows(self.stateful, batch)
 
     def code(self, batch: pd.DataFrame) -> tuple[Matrix, Matrix]:
@@ -70,13 +74,13 @@ class Sides:
         how = self.missing
         if how == "pass":
             design_matrix.check_missing_categories(batch, self.variables)
-            left = _code(self.left, batch, "drop")
+            left = code_side(self.left, batch, "drop")
             if len(left.rows) < len(batch):
                 batch = batch.loc[left.rows]
-            return left, _code(self.right, batch, "keep")
+            return left, code_side(self.right, batch, "keep")
         batch = drop_incomplete_rows(self.stateful, batch)
         return design_matrix.common_rows(
-            _code(self.left, batch, how), _code(self.right, batch, how)
+            code_side(self.left, batch, how), code_side(self.right, batch, how)
         )
 
 
@@ -89,27 +93,22 @@ def learn_sides(
     missing: Missing,
     variables: Sequence[str],
 ) -> Sides:
-    """Learn both sides; the data are read only if some factor is not a plain column.
-
-    `rows` has the dtype of every column, and all levels of columns that are not
-    numeric.
-    """
+    """Learn both sides; see `learn_side`."""
     stateful = [] if missing != "drop" else model.stateful_columns(rows.columns)
 
     def complete_rows(batch: pd.DataFrame) -> pd.DataFrame:
         return drop_incomplete_rows(stateful, batch)
 
     def rows_with_response(batch: pd.DataFrame) -> pd.DataFrame:
-        return batch.loc[_code(left, batch, "drop").rows]
+        return batch.loc[code_side(left, batch, "drop").rows]
 
     def learn(terms: Sequence[Codes], select: Any, how: OnMissing) -> SideInfo:
         def read() -> Iterator[pd.DataFrame]:
             return skip_empty(map(select, batches()))
 
-        plain = design_matrix.plain_info(model, terms, rows)
-        if plain is not None:
-            return plain
-        return learn_batches(model, terms, read, environment, missing=how)
+        return learn_side(
+            model, terms, rows, read, environment=environment, missing=how
+        )
 
     if missing == "pass":
         left = learn(model.left, complete_rows, "drop")
@@ -137,20 +136,6 @@ def skip_empty(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
             "all rows have missing values in the columns of the formula. Fill them in, "
             "or remove such columns from the formula."
         )
-
-
-def _code(info: SideInfo, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
-    """Code one side; plain columns do not need the engine."""
-    if len(batch) == 0:
-        empty = np.empty((0, len(info.column_names)))
-        return Matrix(empty, batch.index.to_numpy(), info)
-    engine = info
-    if isinstance(info, PlainInfo):
-        matrix = info.code_rows(batch, missing)
-        if matrix is not None:
-            return matrix
-        engine = info.engine_info()
-    return replace(code_rows(engine, batch, missing), info=info)
 
 
 def has_levels(info: SideInfo) -> bool:
