@@ -19,7 +19,7 @@ from vstatkit.results.summary import (
     components_section,
     normality_section,
 )
-from vstatkit.storage.archive import write_text_whole, write_whole
+from vstatkit.storage.atomic_files import write_text_whole, write_whole
 
 # Estimates, effects and predictions, by these names.
 Tables = Mapping[str, pd.DataFrame]
