@@ -25,7 +25,7 @@ from vstatkit.formula.patsy_engine import SideInfo
 
 if TYPE_CHECKING:
     from vstatkit.formula.parse import Recipe
-    from vstatkit.formula.streaming.columns import StoredFrame
+    from vstatkit.formula.streaming.encode import StoredFrame
 
 FEW_VALUES = 10  # distinct values up to which quantiles of a column are observed values
 LOOK_AT = 1000  # first values of a column that are looked at before all of them are
@@ -76,7 +76,10 @@ class FrameVariables:
             quantiles |= dict(zip(alike, ends.T.tolist(), strict=True))
         for name in names:
             column = self.frame[name]
-            if has_few_values(column):
+            # Values between those of a 0/1 column, or of counts, make no sense. The
+            # first rows show of most columns that they have more values.
+            some = column.iloc[:LOOK_AT].nunique() <= FEW_VALUES
+            if some and column.nunique() <= FEW_VALUES:
                 nearest = column.quantile(list(shares), interpolation="nearest")
                 quantiles[name] = nearest.astype(float).to_list()
         return quantiles
@@ -92,12 +95,6 @@ class FrameVariables:
         """Levels of a category that occur, in order."""
         used = pd.Categorical(self.frame[name]).remove_unused_categories()
         return list(used.categories)
-
-
-def has_few_values(column: pd.Series) -> bool:
-    """Whether values between the observed ones make no sense: a 0/1 column, counts."""
-    some = column.iloc[:LOOK_AT].nunique() <= FEW_VALUES  # most columns end here
-    return some and column.nunique() <= FEW_VALUES
 
 
 def as_variables(frame: pd.DataFrame | Variables) -> Variables:

@@ -120,12 +120,13 @@ class PlainInfo:
         """Let the engine learn the same from rows that have every level."""
         size = max((len(levels) for levels in self.categories.values()), default=1)
         rows = np.arange(size)
-        columns = {
-            self.model.columns[code]: rows.astype(np.float64)
-            if levels is None
-            else pd.Categorical.from_codes(rows % len(levels), dtype=_kind_of(levels))
-            for code, levels in self.levels.items()
-        }
+        columns: dict[str, Any] = {}
+        for code, levels in self.levels.items():
+            column: Any = rows.astype(np.float64)
+            if levels is not None:
+                index = pd.Index(list(levels), dtype=object, tupleize_cols=False)
+                column = pd.Categorical.from_codes(rows % len(levels), index)
+            columns[self.model.columns[code]] = column
         frame = pd.DataFrame(columns, index=rows)
         nothing = environment_of({})
         return learn_batches(
@@ -197,11 +198,6 @@ def _known_texts(column: pd.Series) -> NDArray[Any] | None:
     texts = pd.api.types.infer_dtype(known, skipna=False) in ("string", "empty")
     usual = all(value is None or isinstance(value, float) for value in values[gaps])
     return known if texts and usual else None
-
-
-def _kind_of(levels: Levels) -> pd.CategoricalDtype:
-    index = pd.Index(list(levels), dtype=object, tupleize_cols=False)
-    return pd.CategoricalDtype(index)
 
 
 def _reads_as_missing(text: str) -> bool:
@@ -391,15 +387,6 @@ class RecodedInfo:
         """Columns of the design matrix; one of codes is called as its term."""
         return [name for names in self._names.values() for name in names]
 
-    @property
-    def counts(self) -> Ints:
-        """Levels of every column of codes; 0 for other columns."""
-        counts = np.zeros(len(self.column_names), dtype=np.int64)
-        for term in self.coded_terms:
-            if not self.ordered & set(term):
-                counts[self.slices[term]] = self._n_levels(term)
-        return counts
-
     def matrix(self, frame: pd.DataFrame) -> Floats:
         """Code new data, all columns; missing values stay missing."""
         return self.join_factors(self.info.matrix(frame))
@@ -411,34 +398,8 @@ class RecodedInfo:
             joined[:, place] = self._block(X, term)
         return joined
 
-    def arrange(self, columns: Ints, first: Ints) -> Ints:
-        """Order columns that are used by the data, not by the order of levels.
-
-        `first` has the row in which each of all columns is first not zero, or -1.
-        Indicators of levels come in the order of these rows. Those of levels that no
-        row has are left out. One indicator tells two levels apart: that of the second.
-        """
-        arranged: list[int] = []
-        for term, place in self.slices.items():
-            block = columns[(columns >= place.start) & (columns < place.stop)]
-            if self._has_indicators(term):
-                if not self._number_factors(term):
-                    block = block[first[block] >= 0]
-                block = block[np.lexsort((first[block], first[block] < 0))]
-                if len(term) == 1 and len(block) == 2:
-                    block = block[1:]
-            arranged += block.tolist()
-        return np.array(arranged, dtype=np.int64)
-
-    @property
-    def indicators(self) -> Ints:
-        """Columns that are indicators of levels, or products with them."""
-        places = range(len(self.column_names))
-        terms = [term for term in self.terms if self._has_indicators(term)]
-        listed = [j for term in terms for j in places[self.slices[term]]]
-        return np.array(listed, dtype=np.int64)
-
-    def _has_indicators(self, term: Codes) -> bool:
+    def has_indicators(self, term: Codes) -> bool:
+        """Whether the columns of a term are indicators, or products with them."""
         return term not in self.coded_terms and bool(self._alike_factors(term))
 
     def _alike_factors(self, term: Codes) -> list[str]:
@@ -446,9 +407,6 @@ class RecodedInfo:
 
     def _number_factors(self, term: Codes) -> list[str]:
         return [code for code in term if code not in self.alike]
-
-    def _n_levels(self, term: Codes) -> int:
-        return _n_levels(self, self._alike_factors(term))
 
     @cached_property
     def _names(self) -> dict[Codes, list[str]]:
@@ -488,7 +446,7 @@ class RecodedInfo:
             codes = codes * len(self.levels[code] or ()) + self._level_codes(X, code)
         if term in self.coded_terms:
             return codes[:, None]
-        sets = (codes[:, None] == np.arange(self._n_levels(term))).astype(np.float64)
+        sets = (codes[:, None] == np.arange(_n_levels(self, alike))).astype(np.float64)
         return _multiply(sets, numbers) if self._number_factors(term) else sets
 
     def _level_codes(self, X: Floats, code: str) -> Floats:
@@ -604,16 +562,24 @@ def recode_matrix(right: Matrix, info: SideInfo) -> Matrix:
 
 def level_counts(info: SideInfo) -> Ints:
     """Levels of every column of codes; 0 for other columns."""
-    if isinstance(info, RecodedInfo):
-        return info.counts
-    return np.zeros(len(info.column_names), dtype=np.int64)
+    counts = np.zeros(len(info.column_names), dtype=np.int64)
+    if not isinstance(info, RecodedInfo):
+        return counts
+    for term in info.coded_terms:
+        if not info.ordered & set(term):
+            counts[info.slices[term]] = _n_levels(info, term)
+    return counts
 
 
 def indicator_columns(info: SideInfo) -> Ints:
     """Columns that are indicators of levels, or products with them."""
-    if isinstance(info, RecodedInfo):
-        return info.indicators
-    return np.empty(0, dtype=np.int64)
+    listed: list[int] = []
+    if not isinstance(info, RecodedInfo):
+        return np.array(listed, dtype=np.int64)
+    for term in info.terms:
+        if info.has_indicators(term):
+            listed += range(info.slices[term].start, info.slices[term].stop)
+    return np.array(listed, dtype=np.int64)
 
 
 def first_rows(info: SideInfo, X: Floats) -> Ints:
@@ -626,5 +592,22 @@ def first_rows(info: SideInfo, X: Floats) -> Ints:
 
 
 def arrange_columns(info: SideInfo, columns: Ints, first: Ints) -> Ints:
-    """Order columns so that the order of levels does not matter; see `arrange`."""
-    return info.arrange(columns, first) if isinstance(info, RecodedInfo) else columns
+    """Order columns that are used by the data, not by the order of levels.
+
+    `first` has the row in which each of all columns is first not zero, or -1.
+    Indicators of levels come in the order of these rows. Those of levels that no row
+    has are left out. One indicator tells two levels apart: that of the second.
+    """
+    if not isinstance(info, RecodedInfo):
+        return columns
+    arranged: list[int] = []
+    for term, place in info.slices.items():
+        block = columns[(columns >= place.start) & (columns < place.stop)]
+        if info.has_indicators(term):
+            if info.alike.issuperset(term):
+                block = block[first[block] >= 0]
+            block = block[np.lexsort((first[block], first[block] < 0))]
+            if len(term) == 1 and len(block) == 2:
+                block = block[1:]
+        arranged += block.tolist()
+    return np.array(arranged, dtype=np.int64)

@@ -19,8 +19,6 @@ from vstatkit.formula.cost_limits import MAX_COLUMNS
 from vstatkit.formula.formula_text import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
-    check_formula,
-    check_trusted,
     expand_dot,
     find_uses,
     is_plain,
@@ -190,7 +188,11 @@ def read_names(
     trusted = environment is not None
     if not trusted and isinstance(formula, str):
         cost_limits.check_text(formula)
-    check_formula(formula)
+    if not isinstance(formula, str):
+        raise TypeError(
+            f"`formula` must be a string like 'y ~ x1 + x2'; "
+            f"got {type(formula).__name__}."
+        )
     # Names that the caller has stay the caller's, whatever they mean to R.
     own = {} if environment is None else patsy_engine.visible_names(environment)
     text = r_syntax.translate_r(formula, lambda name: name in columns or name in own)
@@ -213,7 +215,7 @@ def read_names(
             codes, columns, patsy_engine.visible_names(environment), trusted=trusted
         )
     if not trusted:
-        check_trusted(codes, columns)
+        cost_limits.check_trusted(codes, columns)
     return FormulaNames(tree, codes, environment, trusted)
 
 

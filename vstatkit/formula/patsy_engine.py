@@ -1,5 +1,6 @@
 """The formula engine: the only importer of patsy."""
 
+import ast
 import builtins
 import inspect
 import pickle
@@ -20,12 +21,7 @@ from patsy.parse_formula import parse_formula
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.formula_text import (
-    called_name,
-    find_uses,
-    parse_code,
-    rename_calls,
-)
+from vstatkit.formula.formula_text import find_uses, parse_code
 from vstatkit.formula.input_checks import is_number
 from vstatkit.formula.terms import Codes, Model
 
@@ -333,20 +329,28 @@ class _Expression(patsy.EvalFactor):  # type: ignore[misc]
     """
 
     def _eval(self, code: str, memorize_state: Any, data: pd.DataFrame) -> Any:
+        tree = parse_code(code)
         hidden = {
-            use.name
-            for use in find_uses(parse_code(code))
-            if use.called and use.name in data
+            use.name for use in find_uses(tree) if use.called and use.name in data
         }
         if not hidden:
             return super()._eval(code, memorize_state, data)
         known = memorize_state["eval_env"].namespace
         functions = {
-            called_name(name): known[name] if name in known else vars(builtins)[name]
+            _called_name(name): known[name] if name in known else vars(builtins)[name]
             for name in hidden
         }
         names = VarLookupDict([functions, data])
-        return super()._eval(rename_calls(code, hidden), memorize_state, names)
+        for node in ast.walk(tree):
+            function = node.func if isinstance(node, ast.Call) else None
+            if isinstance(function, ast.Name) and function.id in hidden:
+                function.id = _called_name(function.id)
+        return super()._eval(ast.unparse(tree), memorize_state, names)
+
+
+def _called_name(name: str) -> str:
+    """Name a function so that no column has its name."""
+    return f"_called_{name}"
 
 
 def _terms(model: Model, listed: Iterable[Codes]) -> list[patsy.Term]:
