@@ -60,10 +60,10 @@ class FrameVariables:
     def extremes(self, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
         """Smallest and largest values of numeric columns."""
         extremes: dict[str, tuple[Any, Any]] = {}
-        for alike in self._group_by_kind(names):
-            columns = self.frame[alike]
+        for group in self._group_by_kind(names):
+            columns = self.frame[group]
             ends = zip(columns.min().to_numpy(), columns.max().to_numpy(), strict=True)
-            extremes |= dict(zip(alike, ends, strict=True))
+            extremes |= dict(zip(group, ends, strict=True))
         return extremes
 
     def quantiles(
@@ -71,9 +71,9 @@ class FrameVariables:
     ) -> dict[str, list[float]]:
         """Quantiles of numeric columns: observed values, if a column has few."""
         quantiles: dict[str, list[float]] = {}
-        for alike in self._group_by_kind(names):
-            ends = self.frame[alike].quantile(list(shares)).to_numpy()
-            quantiles |= dict(zip(alike, ends.T.tolist(), strict=True))
+        for group in self._group_by_kind(names):
+            ends = self.frame[group].quantile(list(shares)).to_numpy()
+            quantiles |= dict(zip(group, ends.T.tolist(), strict=True))
         for name in names:
             column = self.frame[name]
             # Values between those of a 0/1 column, or of counts, make no sense. The

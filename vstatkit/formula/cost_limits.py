@@ -319,7 +319,6 @@ class _Judge:
 
 
 def _function_name(node: ast.Call) -> str:
-    """Name of the function that is called."""
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     if isinstance(node.func, ast.Name):

@@ -432,7 +432,6 @@ class RecodedInfo:
         return list(self.info.column_names[self.info.slices[code,]])
 
     def _block(self, X: Floats, term: Codes) -> Floats:
-        """Write the columns of a term."""
         alike = self._alike_factors(term)
         if not alike and term in self.info.slices:
             return X[:, self.info.slices[term]]

@@ -349,7 +349,7 @@ def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
         code = f"data[{name!r}]"
         raise FormulaError(
             f"the response {name!r} has numbers and {words[0]!r} (row {row}), which "
-            f"would make classes of all {len(values)} different values. Mend such "
+            f"would make classes of all {len(values)} different values. Correct such "
             f"values, or make them missing: {code} = pd.to_numeric({code}, "
             f"errors='coerce'); write C({quote(name)}) if they are classes."
         )

@@ -122,7 +122,6 @@ def read_tree(formula: str) -> Any:
 
 
 def _hint(missing: OnMissing) -> str:
-    """Say what to do if missing values are refused."""
     if missing != "raise":
         return ""
     return "\nUse missing='drop' to leave rows with missing values out."

@@ -658,7 +658,6 @@ def open_repetitions(
 
 
 def _hash_data(kernel: Any) -> list[str | None]:
-    """Hash the observations of a kernel."""
     values: list[Any] = []
     if is_dataclass(kernel):
         for field in fields(kernel):

@@ -82,7 +82,6 @@ def _pack_errors(
 def _unpack_errors(
     packed: Any, arrays: Arrays, n: int, predictor: Predictor | None
 ) -> OutOfBagErrors | None:
-    """Unpack out-of-bag errors for a design of n units."""
     if packed is None:
         return None
     check_fields(packed, ("spread",), "`errors`")
@@ -307,7 +306,6 @@ MAX_DENSE = 2**28  # largest number of entries of a dense table of counts
 
 
 def _unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
-    """Unpack the design of B learners."""
     name = take(packed, "name", str)
     if name == GivenDesign.name:
         return _unpack_given(packed, arrays, B)

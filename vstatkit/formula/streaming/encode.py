@@ -403,6 +403,8 @@ def write_rows(plan: Plan, n_jobs: int | None = None) -> StoredRows:
     engine may drop further rows; the rows of its parts are moved up.
     """
     writer, parts = RowWriter(plan), plan.seen.parts
+    # Without what the workers, who read one part each, do not need.
+    seen = replace(plan.seen, parts=(), frame=plan.seen.frame.iloc[:0])
     # Other processes cannot use the engine's objects.
     sides = plan.sides.left, plan.sides.right
     travels = all(isinstance(side, PlainInfo) for side in sides)
@@ -413,7 +415,7 @@ def write_rows(plan: Plan, n_jobs: int | None = None) -> StoredRows:
             (part.part, part.first, writer.places(first))
             for part, first in zip(parts, firsts, strict=True)
         ],
-        shared=(replace(plan, seen=plan.seen.drop_rows()),),
+        shared=(replace(plan, seen=seen),),
         n_jobs=n_jobs,
         here=not travels,
     )
