@@ -12,7 +12,7 @@ from r_bridge.availability import require
 from r_bridge.compare import Comparison, Quantity, notes, table, table_cells, wrapped
 from r_bridge.forests import FORESTS, Sections
 from r_bridge.reported import reported_sections
-from vstatkit.storage.archive import write_text_whole
+from vstatkit.storage.atomic_files import write_text_whole
 
 MARKDOWN_HEAD = (
     "| quantity | numbers | missing | zero | largest relative difference "

@@ -48,8 +48,7 @@ from vstatkit.results.model_description import ModelInfo
 from vstatkit.sampling.design import check_units, unit_codes
 from vstatkit.sampling.registry import design_options, warn_of_single_rows
 from vstatkit.sources.recognition import find_source, read_few
-from vstatkit.storage.checkpoint import Checkpoint, recorded_seed
-from vstatkit.storage.checkpoint_directory import describe
+from vstatkit.storage.checkpoint import Checkpoint, describe, recorded_seed
 from vstatkit.validation import check_statistic_options, check_workers, split_options
 
 

@@ -16,7 +16,7 @@ from vstatkit import __version__, datasets, plots
 from vstatkit.api import fit
 from vstatkit.exceptions import VstatkitError
 from vstatkit.shell import fit_command
-from vstatkit.storage.archive import write_whole
+from vstatkit.storage.atomic_files import write_whole
 from vstatkit.studies import registry
 from vstatkit.studies.registry import QUICK_FOLDER, reproduce
 

@@ -25,7 +25,7 @@ from vstatkit.kernels.residual_trees import StagedKernel, Stages, replace_stages
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.registry import build_design
-from vstatkit.storage.archive import read_archive, write_archive
+from vstatkit.storage.atomic_files import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays
 from vstatkit.studies.dgps import DGPS
 

@@ -13,7 +13,7 @@ from vstatkit.exceptions import FileError
 from vstatkit.inference.estimates import weighted_mean
 from vstatkit.kernels.residual_trees import Stages
 from vstatkit.results.labels import number_text
-from vstatkit.storage.archive import read_archive, write_archive
+from vstatkit.storage.atomic_files import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays
 from vstatkit.variance.higher_orders import most_learners_compared
 

@@ -46,16 +46,26 @@ def frame():
 
 def learnt(formula, frame, missing):
     model = build_model(patsy_engine.read_tree(formula), frame.columns, 100)
-    return patsy_engine.learn(
-        model, frame, patsy_engine.environment_of({}), missing=missing
+    return [coded(model, side, frame, missing) for side in (model.left, model.right)]
+
+
+def coded(model, terms, frame, missing):
+    info = patsy_engine.learn_batches(
+        model,
+        terms,
+        lambda: iter([frame]),
+        patsy_engine.environment_of({}),
+        missing=missing,
     )
+    return patsy_engine.code_rows(info, frame, missing)
 
 
 def test_the_engine_learns_both_sides(frame):
     left, right = learnt("y ~ x + g:x", frame, "drop")
-    assert_array_equal(left.values, [[1], [2]])
-    assert_array_equal(right.values, [[1, 3, 0], [1, 1, 1]])
-    assert_array_equal(right.rows, [0, 1])
+    assert_array_equal(left.values, [[1], [2], [4]])
+    assert_array_equal(right.values, [[1, 3, 0], [1, 1, 1], [1, 2, 0]])
+    assert_array_equal(left.rows, [0, 1, 2])
+    assert_array_equal(right.rows, [0, 1, 3])
     assert list(right.info.column_names) == ["Intercept", "x", "g[T.b]:x"]
     assert right.info.levels == {"x": None, "g": ("a", "b")}
     assert right.info.slices == {
@@ -73,9 +83,7 @@ def test_the_engine_keeps_or_refuses_missing_values(frame):
     with pytest.raises(vs.FormulaError, match="missing values"):
         learnt("y ~ x", frame, "raise")
     model = build_model(patsy_engine.read_tree("y ~ x"), frame.columns, 100)
-    left = patsy_engine.learn_side(
-        model, model.left, frame, patsy_engine.environment_of({}), missing="drop"
-    )
+    left = coded(model, model.left, frame, "drop")
     assert_array_equal(left.rows, [0, 1, 2])
     assert_array_equal(left.select_rows(np.array([0, 2])).values, [[1], [4]])
 

@@ -16,7 +16,7 @@ from vstatkit.kernels.base import UnitDraw, UnitRows
 from vstatkit.kernels.residual_trees import Stages, with_stages
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.streams import learner_keys
-from vstatkit.storage.archive import read_archive, write_archive
+from vstatkit.storage.atomic_files import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays
 
 ALL = [

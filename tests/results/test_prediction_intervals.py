@@ -32,7 +32,7 @@ from vstatkit.inference.intervals import (
 from vstatkit.kernels.base import OutOfBag
 from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.storage.archive import read_archive, write_archive
+from vstatkit.storage.atomic_files import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays
 
 METHODS = ("local", "residuals", "jackknife+")

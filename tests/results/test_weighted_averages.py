@@ -8,7 +8,7 @@ import statsmodels.formula.api as smf
 import vstatkit as vs
 from tests.oracles.ensembles import secant_ends
 from vstatkit.inference.population import row_influence
-from vstatkit.storage.archive import read_archive, write_archive
+from vstatkit.storage.atomic_files import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")

@@ -9,7 +9,7 @@ import pytest
 
 import vstatkit as vs
 from vstatkit.cli import main
-from vstatkit.storage.archive import write_text_whole, write_whole
+from vstatkit.storage.atomic_files import write_text_whole, write_whole
 
 
 def fail(file):

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 import vstatkit as vs
 from vstatkit.ensemble import refit
 from vstatkit.exceptions import CheckpointError
-from vstatkit.storage.checkpoint_directory import lock_directory
+from vstatkit.storage.checkpoint import lock_directory
 
 PROJECT = Path(__file__).parents[2]
 

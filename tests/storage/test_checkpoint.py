@@ -21,7 +21,7 @@ from tests.support.kill_while_growing import differing, numbers
 from vstatkit.cli import main
 from vstatkit.ensemble import evaluation
 from vstatkit.ensemble.prediction_intervals import LEAF
-from vstatkit.storage import checkpoint, checkpoint_directory
+from vstatkit.storage import checkpoint
 from vstatkit.storage.checkpoint import range_files, sums_files
 from vstatkit.studies.experiment import run_experiment
 
@@ -423,13 +423,13 @@ def test_of_two_processes_one_is_refused(data, tmp_path):
         other.wait()
         other.stdout.close()
     # The lock has died with its holder: now it is the settings that differ.
-    assert (tmp_path / checkpoint_directory.LOCK).exists()
+    assert (tmp_path / checkpoint.LOCK).exists()
     with pytest.raises(vs.CheckpointError, match="other settings"):
         forest(data, checkpoint=tmp_path)
 
 
 def test_two_calls_in_one_process_are_two(data, tmp_path):
-    with checkpoint_directory.lock_directory(tmp_path):
+    with checkpoint.lock_directory(tmp_path):
         with pytest.raises(vs.CheckpointError, match="in use by this process"):
             forest(data, checkpoint=tmp_path)
         with pytest.raises(vs.CheckpointError, match="in use by this process"):
@@ -450,9 +450,9 @@ class Nothing:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="only forks inherit locks")
 def test_a_forked_process_does_not_hold_the_lock(tmp_path, monkeypatch):
     """A worker that outlives a killed process keeps nobody out."""
-    monkeypatch.setattr(checkpoint_directory, "_release", lambda handle: None)
+    monkeypatch.setattr(checkpoint, "_release", lambda handle: None)
     started, waiting = os.pipe(), os.pipe()
-    with checkpoint_directory.lock_directory(tmp_path):
+    with checkpoint.lock_directory(tmp_path):
         child = os.fork()
         if child == 0:
             os.write(started[1], b"1")
@@ -460,7 +460,7 @@ def test_a_forked_process_does_not_hold_the_lock(tmp_path, monkeypatch):
             os.read(waiting[0], 1)  # until the parent closes its end
             os._exit(0)
         assert os.read(started[0], 1) == b"1"
-    with checkpoint_directory.lock_directory(tmp_path):
+    with checkpoint.lock_directory(tmp_path):
         pass
     for end in (*started, *waiting):
         os.close(end)
@@ -468,7 +468,7 @@ def test_a_forked_process_does_not_hold_the_lock(tmp_path, monkeypatch):
 
 
 def test_a_lock_file_of_a_dead_process_keeps_nobody_out(data, tmp_path):
-    (tmp_path / checkpoint_directory.LOCK).write_text("1 elsewhere\n")
+    (tmp_path / checkpoint.LOCK).write_text("1 elsewhere\n")
     forest(data, checkpoint=tmp_path)
 
 
@@ -484,7 +484,7 @@ def test_unfinished_files_are_removed(data, tmp_path):
     forest(data, checkpoint=tmp_path)
     left = {path.name for path in tmp_path.iterdir()}
     files = {"learners-00000000-60.npz", "sums-00000000.npz", "settings.json"}
-    assert left == {*files, checkpoint_directory.LOCK, "notes.tmp"}
+    assert left == {*files, checkpoint.LOCK, "notes.tmp"}
 
 
 def test_the_command_goes_on(tmp_path, capsys):

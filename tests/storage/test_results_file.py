@@ -14,7 +14,7 @@ from vstatkit.ensemble import query
 from vstatkit.kernels.base import UnitDraw
 from vstatkit.kernels.tree import Tree, tree_kernel
 from vstatkit.sampling.streams import learner_keys
-from vstatkit.storage.archive import read_archive, write_archive
+from vstatkit.storage.atomic_files import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays
 
 

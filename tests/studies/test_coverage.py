@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 import vstatkit as vs
 from vstatkit.exceptions import VstatkitError, VstatkitWarning
 from vstatkit.sampling.registry import make_design
-from vstatkit.storage.checkpoint_directory import describe, hash_frame
+from vstatkit.storage.checkpoint import describe, hash_frame
 from vstatkit.studies import experiment, table2
 from vstatkit.studies.dgps import Line
 from vstatkit.studies.experiment import (

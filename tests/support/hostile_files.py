@@ -20,7 +20,7 @@ import numpy as np
 from vstatkit.native._engine import LEVELS_FLAG
 
 import vstatkit as vs
-from vstatkit.storage import archive
+from vstatkit.storage import atomic_files
 
 TREES, CLASSES, LINEAR, GIVEN = "trees.npz", "classes.npz", "linear.npz", "given.npz"
 BALANCED, COMPLETE, TEST = "balanced.npz", "complete.npz", "test.npz"
@@ -57,12 +57,12 @@ def parts_of(whole):
 def packed(parts):
     """Write arrays as a file, with the checksum that fits them."""
     raw = {
-        name: array if isinstance(array, bytes) else archive._array_bytes(array)
+        name: array if isinstance(array, bytes) else atomic_files._array_bytes(array)
         for name, array in parts.items()
         if name != "checksum"
     }
-    told = np.frombuffer(archive._digest(raw), dtype=np.uint8)
-    raw["checksum"] = archive._array_bytes(told)
+    told = np.frombuffer(atomic_files._digest(raw), dtype=np.uint8)
+    raw["checksum"] = atomic_files._array_bytes(told)
     return zipped(raw)
 
 
@@ -180,10 +180,10 @@ def swollen(name):
 def zeros(whole):
     """Hide a hundred megabytes behind a known name."""
     raw = raw_of(whole)
-    raw["values"] = archive._array_bytes(np.zeros((12, 10**6)))
+    raw["values"] = atomic_files._array_bytes(np.zeros((12, 10**6)))
     del raw["checksum"]
-    told = np.frombuffer(archive._digest(raw), dtype=np.uint8)
-    return zipped({**raw, "checksum": archive._array_bytes(told)})
+    told = np.frombuffer(atomic_files._digest(raw), dtype=np.uint8)
+    return zipped({**raw, "checksum": atomic_files._array_bytes(told)})
 
 
 def header(name, text):
@@ -289,7 +289,7 @@ HOSTILE = {
     "changed without the checksum": (
         TREES,
         lambda whole: zipped(
-            {**raw_of(whole), "values": archive._array_bytes(np.ones((12, 1)))}
+            {**raw_of(whole), "values": atomic_files._array_bytes(np.ones((12, 1)))}
         ),
     ),
     "no checksum": (

@@ -25,7 +25,7 @@ from vstatkit.formula.patsy_engine import SideInfo
 
 if TYPE_CHECKING:
     from vstatkit.formula.parse import Recipe
-    from vstatkit.formula.streaming.columns import StoredFrame
+    from vstatkit.formula.streaming.encode import StoredFrame
 
 FEW_VALUES = 10  # distinct values up to which quantiles of a column are observed values
 LOOK_AT = 1000  # first values of a column that are looked at before all of them are
@@ -60,10 +60,10 @@ class FrameVariables:
     def extremes(self, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
         """Smallest and largest values of numeric columns."""
         extremes: dict[str, tuple[Any, Any]] = {}
-        for alike in self._group_by_kind(names):
-            columns = self.frame[alike]
+        for group in self._group_by_kind(names):
+            columns = self.frame[group]
             ends = zip(columns.min().to_numpy(), columns.max().to_numpy(), strict=True)
-            extremes |= dict(zip(alike, ends, strict=True))
+            extremes |= dict(zip(group, ends, strict=True))
         return extremes
 
     def quantiles(
@@ -71,12 +71,15 @@ class FrameVariables:
     ) -> dict[str, list[float]]:
         """Quantiles of numeric columns: observed values, if a column has few."""
         quantiles: dict[str, list[float]] = {}
-        for alike in self._group_by_kind(names):
-            ends = self.frame[alike].quantile(list(shares)).to_numpy()
-            quantiles |= dict(zip(alike, ends.T.tolist(), strict=True))
+        for group in self._group_by_kind(names):
+            ends = self.frame[group].quantile(list(shares)).to_numpy()
+            quantiles |= dict(zip(group, ends.T.tolist(), strict=True))
         for name in names:
             column = self.frame[name]
-            if has_few_values(column):
+            # Values between those of a 0/1 column, or of counts, make no sense. The
+            # first rows show of most columns that they have more values.
+            some = column.iloc[:LOOK_AT].nunique() <= FEW_VALUES
+            if some and column.nunique() <= FEW_VALUES:
                 nearest = column.quantile(list(shares), interpolation="nearest")
                 quantiles[name] = nearest.astype(float).to_list()
         return quantiles
@@ -92,12 +95,6 @@ class FrameVariables:
         """Levels of a category that occur, in order."""
         used = pd.Categorical(self.frame[name]).remove_unused_categories()
         return list(used.categories)
-
-
-def has_few_values(column: pd.Series) -> bool:
-    """Whether values between the observed ones make no sense: a 0/1 column, counts."""
-    some = column.iloc[:LOOK_AT].nunique() <= FEW_VALUES  # most columns end here
-    return some and column.nunique() <= FEW_VALUES
 
 
 def as_variables(frame: pd.DataFrame | Variables) -> Variables:

@@ -1,22 +1,22 @@
-"""Bounds on formulas from untrusted sources: their cost is known before they run."""
+"""Formulas from untrusted sources: the code that they may have, bounds on its cost."""
 
 import ast
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.formula_text import (
+    PATSY_BUILTINS,
     SAFE_FUNCTIONS,
     bare_name,
     find_uses,
     is_quoted,
     names_in,
     parse_code,
-    shorten_code,
 )
 from vstatkit.formula.input_checks import is_number_kind
 
@@ -51,6 +51,13 @@ _ROUNDING = {"round": "decimals", "r_round": "digits"}
 _KEYWORDS = {"log": ("base",)}  # arguments of elementwise functions that may be named
 
 
+_SAFE_NODES = (
+    *(ast.Expression, ast.Call, ast.Name, ast.Load, ast.Constant, ast.keyword),
+    *(ast.UnaryOp, ast.BinOp, ast.Compare, ast.BoolOp, ast.List, ast.Tuple),
+    *(ast.operator, ast.unaryop, ast.cmpop, ast.boolop),
+)
+
+
 def check_text(formula: str) -> None:
     """Refuse formulas that are too long, or nested too deeply, to be read."""
     if len(formula) > MAX_LENGTH or sum(map(formula.count, "+-*/:~,([{")) > MAX_SIGNS:
@@ -62,6 +69,47 @@ def check_text(formula: str) -> None:
     for letter in formula:
         depth += (letter in "([{") - (letter in ")]}")
         _check_nesting(depth)
+
+
+def check_trusted(codes: Iterable[str], columns: pd.Index) -> None:
+    """Refuse code in a formula that came from a command line or a file.
+
+    Formulas are Python to patsy. Here only columns, arithmetic, patsy's
+    built-ins and numpy's elementwise functions may stand.
+    """
+    names = set(columns)
+    trees = (parse_code(code) for code in codes if code not in names)
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if not _is_trusted(node, columns):
+            raise _refusal(
+                node,
+                "only columns, arithmetic, patsy's built-ins and numpy's elementwise "
+                "functions are.",
+            )
+
+
+def _is_trusted(node: ast.AST, columns: pd.Index) -> bool:
+    if isinstance(node, ast.Attribute):
+        numpys = isinstance(node.value, ast.Name) and node.value.id == "np"
+        return numpys and "np" not in columns and node.attr in SAFE_FUNCTIONS
+    if isinstance(node, ast.Call):
+        # A column is never called: the engine looks functions up, whatever columns are.
+        return isinstance(node.func, ast.Attribute) or (
+            isinstance(node.func, ast.Name)
+            and (node.func.id in PATSY_BUILTINS or node.func.id in SAFE_FUNCTIONS)
+        )
+    if isinstance(node, ast.Name):
+        known = (columns, PATSY_BUILTINS, SAFE_FUNCTIONS, ("np",))
+        return any(node.id in names for names in known)
+    return isinstance(node, _SAFE_NODES)
+
+
+def shorten_code(node: ast.AST) -> str:
+    """Write code for a message: its beginning, or what it is."""
+    try:
+        return ast.unparse(node)[:80]
+    except (RecursionError, ValueError):
+        return type(node).__name__
 
 
 def check_lengths(codes: Sequence[str]) -> None:
@@ -271,7 +319,6 @@ class _Judge:
 
 
 def _function_name(node: ast.Call) -> str:
-    """Name of the function that is called."""
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     if isinstance(node.func, ast.Name):

@@ -2,7 +2,7 @@
 
 import ast
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, product
@@ -21,9 +21,9 @@ from vstatkit.formula.patsy_engine import (
     Matrix,
     OnMissing,
     SideInfo,
+    code_rows,
     environment_of,
-    learn,
-    learn_side,
+    learn_batches,
 )
 from vstatkit.formula.terms import Codes, Model, distinct_codes
 
@@ -120,15 +120,18 @@ class PlainInfo:
         """Let the engine learn the same from rows that have every level."""
         size = max((len(levels) for levels in self.categories.values()), default=1)
         rows = np.arange(size)
-        columns = {
-            self.model.columns[code]: rows.astype(np.float64)
-            if levels is None
-            else pd.Categorical.from_codes(rows % len(levels), dtype=_kind_of(levels))
-            for code, levels in self.levels.items()
-        }
+        columns: dict[str, Any] = {}
+        for code, levels in self.levels.items():
+            column: Any = rows.astype(np.float64)
+            if levels is not None:
+                index = pd.Index(list(levels), dtype=object, tupleize_cols=False)
+                column = pd.Categorical.from_codes(rows % len(levels), index)
+            columns[self.model.columns[code]] = column
         frame = pd.DataFrame(columns, index=rows)
         nothing = environment_of({})
-        return learn_side(self.model, self.terms, frame, nothing, missing="raise").info
+        return learn_batches(
+            self.model, self.terms, lambda: iter([frame]), nothing, missing="raise"
+        )
 
 
 def _consecutive_slices(widths: Mapping[Codes, int]) -> dict[Codes, slice]:
@@ -197,11 +200,6 @@ def _known_texts(column: pd.Series) -> NDArray[Any] | None:
     return known if texts and usual else None
 
 
-def _kind_of(levels: Levels) -> pd.CategoricalDtype:
-    index = pd.Index(list(levels), dtype=object, tupleize_cols=False)
-    return pd.CategoricalDtype(index)
-
-
 def _reads_as_missing(text: str) -> bool:
     try:
         return math.isnan(float(text))
@@ -249,30 +247,67 @@ def build_matrices(
 
     `variables` are the columns that the right-hand side reads.
     """
-    how: OnMissing = "keep" if missing == "pass" else missing
+
+    def build(terms: Sequence[Codes], rows: pd.DataFrame, how: OnMissing) -> Matrix:
+        info = learn_side(
+            model,
+            terms,
+            rows,
+            lambda: iter([rows]),
+            environment=environment,
+            missing=how,
+        )
+        return code_side(info, rows, how)
+
     if missing == "pass":
         check_missing_categories(frame, variables)
-        left = _learn_left(model, frame, environment, "drop")
+        left = build(model.left, frame, "drop")
         if len(left.rows) < len(frame):
             frame = frame.loc[left.rows]
-    elif missing == "drop":
-        stateful = model.stateful_columns(frame.columns)
+        right = build(model.right, frame, "keep")
+    else:
+        stateful = model.stateful_columns(frame.columns) if missing == "drop" else []
         complete = frame.dropna(subset=stateful) if stateful else frame
         frame = complete if len(complete) else frame
-    return _learn_both(model, frame, environment, how)
+        left = build(model.left, frame, missing)
+        right = build(model.right, frame, missing)
+    if not left.info.column_names:
+        raise FormulaError("model is missing required outcome variables")
+    return common_rows(left, right)
 
 
-def _learn_both(
-    model: Model, frame: pd.DataFrame, environment: Environment, missing: OnMissing
-) -> tuple[Matrix, Matrix]:
-    """Learn both sides, without the engine where the columns are plain."""
-    right = _learn_plain(model, model.right, frame, missing)
-    if right is not None:
-        left = _learn_left(model, frame, environment, missing)
-        if left.info.column_names:
-            return common_rows(left, right)
-    # Without a response, the engine says that there is none.
-    return learn(model, frame, environment, missing=missing)
+def learn_side(
+    model: Model,
+    terms: Sequence[Codes],
+    rows: pd.DataFrame,
+    batches: Callable[[], Iterator[pd.DataFrame]],
+    *,
+    environment: Environment,
+    missing: OnMissing,
+) -> SideInfo:
+    """Learn one side; the batches are read only if some factor is no plain column.
+
+    `rows` has the dtype of every column, and all levels of columns that are not
+    numeric.
+    """
+    plain = plain_info(model, terms, rows)
+    if plain is not None:
+        return plain
+    return learn_batches(model, terms, batches, environment, missing=missing)
+
+
+def code_side(info: SideInfo, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
+    """Code one side; plain columns do not need the engine."""
+    if len(batch) == 0:
+        empty = np.empty((0, len(info.column_names)))
+        return Matrix(empty, batch.index.to_numpy(), info)
+    engine = info
+    if isinstance(info, PlainInfo):
+        matrix = info.code_rows(batch, missing)
+        if matrix is not None:
+            return matrix
+        engine = info.engine_info()
+    return replace(code_rows(engine, batch, missing), info=info)
 
 
 def common_rows(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
@@ -281,23 +316,6 @@ def common_rows(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
         return left, right
     rows = np.intersect1d(left.rows, right.rows, assume_unique=True)
     return left.select_rows(rows), right.select_rows(rows)
-
-
-def _learn_left(
-    model: Model, frame: pd.DataFrame, environment: Environment, missing: OnMissing
-) -> Matrix:
-    left = _learn_plain(model, model.left, frame, missing)
-    if left is None:
-        left = learn_side(model, model.left, frame, environment, missing=missing)
-    return left
-
-
-def _learn_plain(
-    model: Model, terms: Sequence[Codes], frame: pd.DataFrame, missing: OnMissing
-) -> Matrix | None:
-    """Learn columns that stand by themselves; None where that needs the engine."""
-    info = plain_info(model, terms, frame)
-    return None if info is None else info.code_rows(frame, missing)
 
 
 def check_missing_categories(frame: pd.DataFrame, variables: Sequence[str]) -> None:
@@ -369,15 +387,6 @@ class RecodedInfo:
         """Columns of the design matrix; one of codes is called as its term."""
         return [name for names in self._names.values() for name in names]
 
-    @property
-    def counts(self) -> Ints:
-        """Levels of every column of codes; 0 for other columns."""
-        counts = np.zeros(len(self.column_names), dtype=np.int64)
-        for term in self.coded_terms:
-            if not self.ordered & set(term):
-                counts[self.slices[term]] = self._n_levels(term)
-        return counts
-
     def matrix(self, frame: pd.DataFrame) -> Floats:
         """Code new data, all columns; missing values stay missing."""
         return self.join_factors(self.info.matrix(frame))
@@ -389,34 +398,8 @@ class RecodedInfo:
             joined[:, place] = self._block(X, term)
         return joined
 
-    def arrange(self, columns: Ints, first: Ints) -> Ints:
-        """Order columns that are used by the data, not by the order of levels.
-
-        `first` has the row in which each of all columns is first not zero, or -1.
-        Indicators of levels come in the order of these rows. Those of levels that no
-        row has are left out. One indicator tells two levels apart: that of the second.
-        """
-        arranged: list[int] = []
-        for term, place in self.slices.items():
-            block = columns[(columns >= place.start) & (columns < place.stop)]
-            if self._has_indicators(term):
-                if not self._number_factors(term):
-                    block = block[first[block] >= 0]
-                block = block[np.lexsort((first[block], first[block] < 0))]
-                if len(term) == 1 and len(block) == 2:
-                    block = block[1:]
-            arranged += block.tolist()
-        return np.array(arranged, dtype=np.int64)
-
-    @property
-    def indicators(self) -> Ints:
-        """Columns that are indicators of levels, or products with them."""
-        places = range(len(self.column_names))
-        terms = [term for term in self.terms if self._has_indicators(term)]
-        listed = [j for term in terms for j in places[self.slices[term]]]
-        return np.array(listed, dtype=np.int64)
-
-    def _has_indicators(self, term: Codes) -> bool:
+    def has_indicators(self, term: Codes) -> bool:
+        """Whether the columns of a term are indicators, or products with them."""
         return term not in self.coded_terms and bool(self._alike_factors(term))
 
     def _alike_factors(self, term: Codes) -> list[str]:
@@ -424,9 +407,6 @@ class RecodedInfo:
 
     def _number_factors(self, term: Codes) -> list[str]:
         return [code for code in term if code not in self.alike]
-
-    def _n_levels(self, term: Codes) -> int:
-        return _n_levels(self, self._alike_factors(term))
 
     @cached_property
     def _names(self) -> dict[Codes, list[str]]:
@@ -452,7 +432,6 @@ class RecodedInfo:
         return list(self.info.column_names[self.info.slices[code,]])
 
     def _block(self, X: Floats, term: Codes) -> Floats:
-        """Write the columns of a term."""
         alike = self._alike_factors(term)
         if not alike and term in self.info.slices:
             return X[:, self.info.slices[term]]
@@ -466,7 +445,7 @@ class RecodedInfo:
             codes = codes * len(self.levels[code] or ()) + self._level_codes(X, code)
         if term in self.coded_terms:
             return codes[:, None]
-        sets = (codes[:, None] == np.arange(self._n_levels(term))).astype(np.float64)
+        sets = (codes[:, None] == np.arange(_n_levels(self, alike))).astype(np.float64)
         return _multiply(sets, numbers) if self._number_factors(term) else sets
 
     def _level_codes(self, X: Floats, code: str) -> Floats:
@@ -582,16 +561,24 @@ def recode_matrix(right: Matrix, info: SideInfo) -> Matrix:
 
 def level_counts(info: SideInfo) -> Ints:
     """Levels of every column of codes; 0 for other columns."""
-    if isinstance(info, RecodedInfo):
-        return info.counts
-    return np.zeros(len(info.column_names), dtype=np.int64)
+    counts = np.zeros(len(info.column_names), dtype=np.int64)
+    if not isinstance(info, RecodedInfo):
+        return counts
+    for term in info.coded_terms:
+        if not info.ordered & set(term):
+            counts[info.slices[term]] = _n_levels(info, term)
+    return counts
 
 
 def indicator_columns(info: SideInfo) -> Ints:
     """Columns that are indicators of levels, or products with them."""
-    if isinstance(info, RecodedInfo):
-        return info.indicators
-    return np.empty(0, dtype=np.int64)
+    listed: list[int] = []
+    if not isinstance(info, RecodedInfo):
+        return np.array(listed, dtype=np.int64)
+    for term in info.terms:
+        if info.has_indicators(term):
+            listed += range(info.slices[term].start, info.slices[term].stop)
+    return np.array(listed, dtype=np.int64)
 
 
 def first_rows(info: SideInfo, X: Floats) -> Ints:
@@ -604,5 +591,22 @@ def first_rows(info: SideInfo, X: Floats) -> Ints:
 
 
 def arrange_columns(info: SideInfo, columns: Ints, first: Ints) -> Ints:
-    """Order columns so that the order of levels does not matter; see `arrange`."""
-    return info.arrange(columns, first) if isinstance(info, RecodedInfo) else columns
+    """Order columns that are used by the data, not by the order of levels.
+
+    `first` has the row in which each of all columns is first not zero, or -1.
+    Indicators of levels come in the order of these rows. Those of levels that no row
+    has are left out. One indicator tells two levels apart: that of the second.
+    """
+    if not isinstance(info, RecodedInfo):
+        return columns
+    arranged: list[int] = []
+    for term, place in info.slices.items():
+        block = columns[(columns >= place.start) & (columns < place.stop)]
+        if info.has_indicators(term):
+            if info.alike.issuperset(term):
+                block = block[first[block] >= 0]
+            block = block[np.lexsort((first[block], first[block] < 0))]
+            if len(term) == 1 and len(block) == 2:
+                block = block[1:]
+        arranged += block.tolist()
+    return np.array(arranged, dtype=np.int64)

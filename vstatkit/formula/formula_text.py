@@ -1,4 +1,4 @@
-"""Formulas as text: dots, quoting, the names they read, what may be trusted."""
+"""Formulas as text: dots, quoting, the names they read, functions they may call."""
 
 import ast
 import io
@@ -6,11 +6,10 @@ import keyword
 import re
 import tokenize
 import unicodedata
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
-import pandas as pd
 
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.transforms import cut, log, ns, poly, r_round
@@ -20,15 +19,6 @@ PATSY_BUILTINS = frozenset(
     {"I", "Q", "C", "ContrastMatrix", "Treatment", "Poly", "Sum", "Helmert", "Diff"}
     | {"center", "standardize", "scale", "bs", "cr", "cc", "te"}
 )
-
-
-def check_formula(formula: Any) -> None:
-    """Refuse what is no text."""
-    if not isinstance(formula, str):
-        raise TypeError(
-            f"`formula` must be a string like 'y ~ x1 + x2'; "
-            f"got {type(formula).__name__}."
-        )
 
 
 def expand_dot(formula: str, columns: Sequence[str]) -> str:
@@ -261,21 +251,6 @@ def _reads_names(node: ast.AST) -> bool:
     return any(not use.called and use.name != "np" for use in find_uses(node))
 
 
-def called_name(name: str) -> str:
-    """Name a function so that no column has its name."""
-    return f"_called_{name}"
-
-
-def rename_calls(code: str, names: Container[str]) -> str:
-    """Write calls of some functions under names that no column has."""
-    tree = parse_code(code)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            name = node.func.id
-            node.func.id = called_name(name) if name in names else name
-    return ast.unparse(tree)
-
-
 # numpy's elementwise functions and some of R's: they compute, nothing else.
 SAFE_FUNCTIONS: dict[str, Any] = {
     name: getattr(np, name)
@@ -284,51 +259,3 @@ SAFE_FUNCTIONS: dict[str, Any] = {
 }
 SAFE_FUNCTIONS |= {"where": np.where, "clip": np.clip, "round": np.round}
 SAFE_FUNCTIONS |= {"r_round": r_round, "log": log, "poly": poly, "ns": ns, "cut": cut}
-
-
-_SAFE_NODES = (
-    *(ast.Expression, ast.Call, ast.Name, ast.Load, ast.Constant, ast.keyword),
-    *(ast.UnaryOp, ast.BinOp, ast.Compare, ast.BoolOp, ast.List, ast.Tuple),
-    *(ast.operator, ast.unaryop, ast.cmpop, ast.boolop),
-)
-
-
-def check_trusted(codes: Iterable[str], columns: pd.Index) -> None:
-    """Refuse code in a formula that came from a command line or a file.
-
-    Formulas are Python to patsy. Here only columns, arithmetic, patsy's
-    built-ins and numpy's elementwise functions may stand.
-    """
-    names = set(columns)
-    trees = (parse_code(code) for code in codes if code not in names)
-    for node in (node for tree in trees for node in ast.walk(tree)):
-        if not _is_trusted(node, columns):
-            raise FormulaError(
-                f"{shorten_code(node)!r} is not allowed in a formula given as "
-                "text: only columns, arithmetic, patsy's built-ins and numpy's "
-                "elementwise functions are."
-            )
-
-
-def shorten_code(node: ast.AST) -> str:
-    """Write code for a message: its beginning, or what it is."""
-    try:
-        return ast.unparse(node)[:80]
-    except (RecursionError, ValueError):
-        return type(node).__name__
-
-
-def _is_trusted(node: ast.AST, columns: pd.Index) -> bool:
-    if isinstance(node, ast.Attribute):
-        numpys = isinstance(node.value, ast.Name) and node.value.id == "np"
-        return numpys and "np" not in columns and node.attr in SAFE_FUNCTIONS
-    if isinstance(node, ast.Call):
-        # A column is never called: the engine looks functions up, whatever columns are.
-        return isinstance(node.func, ast.Attribute) or (
-            isinstance(node.func, ast.Name)
-            and (node.func.id in PATSY_BUILTINS or node.func.id in SAFE_FUNCTIONS)
-        )
-    if isinstance(node, ast.Name):
-        known = (columns, PATSY_BUILTINS, SAFE_FUNCTIONS, ("np",))
-        return any(node.id in names for names in known)
-    return isinstance(node, _SAFE_NODES)

@@ -62,35 +62,28 @@ def as_frame(data: DataLike) -> pd.DataFrame:
     if len(frame) == 0:
         raise FormulaError("`data` has no rows.")
     plain = {
-        str(name): _plain_column(frame[name])
+        str(name): column
         for name, kind in frame.dtypes.items()
         # numpy's own kinds need no look at the column.
         if not (isinstance(kind, np.dtype) and kind.kind != "O")
-        and _needs_conversion(frame[name])
+        and (column := _plain_column(frame[name])) is not None
     }
     return frame.assign(**plain) if plain else frame
 
 
-def _needs_conversion(column: pd.Series) -> bool:
+def _plain_column(column: pd.Series) -> pd.Series | None:
+    """Convert a column to a kind of numpy's; None if it stays as it is."""
     kind = column.dtype
     if isinstance(kind, pd.CategoricalDtype | pd.DatetimeTZDtype):
-        return False
-    if isinstance(kind, pd.api.extensions.ExtensionDtype):
-        return True
-    # Objects may be numbers, such as decimals, or missing.
-    known = column.dropna()
-    numbers = (isinstance(v, Number) and not isinstance(v, bool) for v in known)
-    return len(known) > 0 and all(numbers)
-
-
-def _plain_column(column: pd.Series) -> pd.Series:
-    kind = column.dtype
+        return None
+    if not isinstance(kind, pd.api.extensions.ExtensionDtype):
+        # Objects may be numbers, such as decimals, or missing.
+        known = column.dropna()
+        numbers = (isinstance(v, Number) and not isinstance(v, bool) for v in known)
+        return column.astype(np.float64) if len(known) > 0 and all(numbers) else None
     if pd.api.types.is_bool_dtype(kind) and not column.isna().any():
         return column.astype(bool)
-    extension = isinstance(kind, pd.api.extensions.ExtensionDtype)
-    if is_number_kind(kind) or not extension:
-        return column.astype(np.float64)
-    return as_objects(column)
+    return column.astype(np.float64) if is_number_kind(kind) else as_objects(column)
 
 
 def is_number(column: pd.Series) -> bool:
@@ -123,9 +116,11 @@ def first_non_number(
 DATES = frozenset({"date", "datetime", "datetime64", "time", "timedelta", "period"})
 
 
-def check_dates(frame: pd.DataFrame, names: Sequence[str]) -> None:
+def check_dates(model: Model, frame: pd.DataFrame) -> None:
     """Refuse dates and times: patsy would make every one a category."""
-    for name in names:
+    bare = set(model.columns.values())
+    used = variables(model.right + model.left, frame.columns)
+    for name in (name for name in used if name in bare):
         kind = frame[name].dtype
         dates = pd.api.types.is_datetime64_any_dtype(kind) or kind.kind == "m"
         if kind == np.object_:
@@ -287,8 +282,9 @@ def warn_of_texts(
                 f"{how}); or write C({quote(name)}) if they are {used}.",
                 TextNumbersWarning,
             )
-        elif name in right and _is_identifier(frame[name], n_rows):
-            count = frame[name].nunique()
+            continue
+        count = 0 if _is_numeric(frame[name]) else frame[name].nunique()
+        if name in right and count > FEW and 2 * count > n_rows:
             warn_caller(
                 f"column {name!r} has {count:,} different values in {n_rows:,} rows, "
                 f"such as {str(frame[name].dropna().iloc[0])!r}: it identifies rows, "
@@ -303,14 +299,6 @@ def _are_codes(numbers: list[str]) -> bool:
     lengths = {len(number) for number in numbers}
     digits = all(number.isdecimal() for number in numbers)
     return digits and len(lengths) == 1 and lengths.pop() >= CODE_DIGITS
-
-
-def _is_identifier(column: pd.Series, n_rows: int) -> bool:
-    """Whether categories are as many as half of the rows."""
-    if _is_numeric(column):
-        return False
-    count = column.nunique()
-    return bool(count > FEW and 2 * count > n_rows)
 
 
 def _is_numeric(column: pd.Series) -> bool:
@@ -361,7 +349,7 @@ def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
         code = f"data[{name!r}]"
         raise FormulaError(
             f"the response {name!r} has numbers and {words[0]!r} (row {row}), which "
-            f"would make classes of all {len(values)} different values. Mend such "
+            f"would make classes of all {len(values)} different values. Correct such "
             f"values, or make them missing: {code} = pd.to_numeric({code}, "
             f"errors='coerce'); write C({quote(name)}) if they are classes."
         )
@@ -440,9 +428,3 @@ def check_complete(missing: Mapping[str, int], n_rows: int) -> None:
                 f"column {name!r} must have a value in every row; {count} of {n_rows} "
                 "are missing. Use missing='drop' to leave such rows out."
             )
-
-
-def count_missing(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, int]:
-    """Count the missing values of columns."""
-    counts: dict[Any, int] = frame[list(names)].isna().sum().to_dict()
-    return {str(name): int(count) for name, count in counts.items()}

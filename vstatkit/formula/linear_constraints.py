@@ -145,7 +145,7 @@ def _is_number(name: str) -> bool:
 
 
 def _suggest_word(R: str, words: Sequence[str]) -> str:
-    """Say of the first word that is in no name which one was probably meant."""
+    """Suggest a name for the first word that is in none of them."""
     known = {part for word in words for part in re.findall(r"\w+", word)}
     unknown = (word for word in re.findall(r"[^\W\d]\w*", R) if word not in known)
     word = next(unknown, None)

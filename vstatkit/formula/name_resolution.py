@@ -19,8 +19,6 @@ from vstatkit.formula.cost_limits import MAX_COLUMNS
 from vstatkit.formula.formula_text import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
-    check_formula,
-    check_trusted,
     expand_dot,
     find_uses,
     is_plain,
@@ -47,17 +45,17 @@ def settle_names(formula: str, columns: Sequence[str] | pd.Index) -> str:
     """Quote or respell names that would not be read as the columns they mean."""
     if formula.isascii() and all(is_plain(str(name)) for name in columns):
         return formula
-    known, alike = set(columns), _columns_by_form(columns)
+    known, by_form = set(columns), _columns_by_form(columns)
     parts, end = [], 0
     for match in _STRING.finditer(formula):
-        parts.append(_settle_words(formula[end : match.start()], known, alike))
-        meant = alike.get(_form(match["text"]))
+        parts.append(_settle_words(formula[end : match.start()], known, by_form))
+        meant = by_form.get(_form(match["text"]))
         if match["quoted"] and match["text"] not in known and meant:
             parts.append(f"{match['quoted']}{q_call(meant)[2:-1]}")
         else:
             parts.append(match[0])
         end = match.end()
-    return "".join([*parts, _settle_words(formula[end:], known, alike)])
+    return "".join([*parts, _settle_words(formula[end:], known, by_form)])
 
 
 def _form(name: str) -> str:
@@ -72,10 +70,10 @@ def _columns_by_form(columns: Sequence[str] | pd.Index) -> dict[str, str]:
     return {form: name for form, name in pairs if times[form] == 1}
 
 
-def _settle_words(text: str, known: set[str], alike: dict[str, str]) -> str:
+def _settle_words(text: str, known: set[str], by_form: dict[str, str]) -> str:
     written = []
     for word in _words(text):
-        meant = word if word in known else alike.get(_form(word))
+        meant = word if word in known else by_form.get(_form(word))
         if meant is not None and (word[0].isalpha() or word[0] == "_"):
             odd = not is_plain(meant) and meant not in _OPERATORS
             word = q_call(meant) if odd else meant  # noqa: PLW2901
@@ -130,9 +128,9 @@ _BESIDE = re.compile("; did you mean| The columns are| A column whose name")
 def respell_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Give columns the names that are asked for, where only the spelling differs."""
     lacking = [name for name in names if name not in frame.columns]
-    alike = _columns_by_form(frame.columns) if lacking else {}
+    by_form = _columns_by_form(frame.columns) if lacking else {}
     new_names = {
-        alike[form]: name for name in lacking if (form := _form(name)) in alike
+        by_form[form]: name for name in lacking if (form := _form(name)) in by_form
     }
     return frame.rename(columns=new_names) if new_names else frame
 
@@ -190,7 +188,11 @@ def read_names(
     trusted = environment is not None
     if not trusted and isinstance(formula, str):
         cost_limits.check_text(formula)
-    check_formula(formula)
+    if not isinstance(formula, str):
+        raise TypeError(
+            f"`formula` must be a string like 'y ~ x1 + x2'; "
+            f"got {type(formula).__name__}."
+        )
     # Names that the caller has stay the caller's, whatever they mean to R.
     own = {} if environment is None else patsy_engine.visible_names(environment)
     text = r_syntax.translate_r(formula, lambda name: name in columns or name in own)
@@ -213,7 +215,7 @@ def read_names(
             codes, columns, patsy_engine.visible_names(environment), trusted=trusted
         )
     if not trusted:
-        check_trusted(codes, columns)
+        cost_limits.check_trusted(codes, columns)
     return FormulaNames(tree, codes, environment, trusted)
 
 

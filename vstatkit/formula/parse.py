@@ -144,40 +144,25 @@ def parse(
     fresh: bool = True,
     columns: tuple[int, ...] | None = None,
 ) -> ParsedFormula:
-    """Apply a formula to data.
+    """Apply a formula, with both sides, to observations in rows.
 
-    Parameters
-    ----------
-    formula : str
-        Any patsy formula with a left- and a right-hand side; `.` stands for all
-        columns that neither the left-hand side uses nor `not_in_dot` has.
-    data : DataFrame, mapping of columns, polars frame or Arrow table
-        Observations in rows.
-    environment : Environment or None
-        Where names that are not columns are looked up, before numpy's elementwise
-        functions (so that `log(x)` works as in R). None trusts nobody: only
-        columns, patsy's built-ins and those functions evaluate.
-    intercept : bool
-        Keep patsy's intercept column. It is built either way, so that factors
-        are coded alike.
-    missing : {"drop", "raise", "pass"}
-        What to do with rows that have missing values. "pass" keeps missing
-        predictors and drops rows without a response.
-    fresh : bool
-        Whether to refuse columns that are probably mistaken; what was accepted once is
-        read again.
-    columns : tuple of int, optional
-        Columns of the design matrix to use, as an earlier parse has chosen them.
+    `.` stands for all columns that neither the left-hand side uses nor `not_in_dot`
+    has. Names that are not columns are looked up in the environment, before numpy's
+    elementwise functions (so that `log(x)` works as in R). None trusts nobody: only
+    columns, patsy's built-ins and those functions evaluate. The intercept column is
+    built either way, so that factors are coded alike; `intercept` keeps it.
+    `missing="pass"` keeps missing predictors and drops rows without a response.
+
+    Columns that are probably mistaken are refused if `fresh`; what was accepted once is
+    read again. `columns` of the design matrix are those that an earlier parse chose.
     """
     design_matrix.check_missing_option(missing)
     reading = read_formula(formula, as_frame(data), environment, not_in_dot)
     model, frame = reading.model, reading.frame
-    right_names = variables(model.right, frame.columns)
-    used = list(dict.fromkeys([*right_names, *variables(model.left, frame.columns)]))
+    used = variables(model.right + model.left, frame.columns)
     input_checks.check_infinite(frame, used)
-    bare = set(model.columns.values())
-    input_checks.check_dates(frame, [name for name in used if name in bare])
-    n_missing = input_checks.count_missing(frame, used)
+    input_checks.check_dates(model, frame)
+    n_missing = dict(zip(used, frame[used].isna().sum().tolist(), strict=True))
     if fresh:
         input_checks.check_mistakes(model, frame, missing, n_missing, len(frame))
     plain = input_checks.replace_missing_dates(frame.reset_index(drop=True))
@@ -186,7 +171,7 @@ def parse(
         plain,
         reading.environment,
         missing,
-        right_names,
+        variables(model.right, frame.columns),
     )
     rows = right.rows
     check_rows(rows.size, len(plain), used)
@@ -433,7 +418,8 @@ def check_order(formula: Any, data: Any) -> None:
             f"the formula comes first, then the data: fit({data!r}, data); got a "
             f"{kind} first."
         )
-    if _is_table(formula) and _is_table(data):
+    tables = (list, np.ndarray, pd.DataFrame, pd.Series)
+    if isinstance(formula, tables) and isinstance(data, tables):
         named = isinstance(formula, pd.DataFrame) or isinstance(data, pd.DataFrame)
         frame = "X" if named else "pd.DataFrame(X).add_prefix('x')"
         raise TypeError(
@@ -442,10 +428,6 @@ def check_order(formula: Any, data: Any) -> None:
             f"response y write fit('y ~ .', {frame}.assign(y=y)), or use "
             "ForestRegressor().fit(X, y)."
         )
-
-
-def _is_table(given: Any) -> bool:
-    return isinstance(given, list | np.ndarray | pd.DataFrame | pd.Series)
 
 
 def take_column(

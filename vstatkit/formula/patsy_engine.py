@@ -1,5 +1,6 @@
 """The formula engine: the only importer of patsy."""
 
+import ast
 import builtins
 import inspect
 import pickle
@@ -20,12 +21,7 @@ from patsy.parse_formula import parse_formula
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.formula_text import (
-    called_name,
-    find_uses,
-    parse_code,
-    rename_calls,
-)
+from vstatkit.formula.formula_text import find_uses, parse_code
 from vstatkit.formula.input_checks import is_number
 from vstatkit.formula.terms import Codes, Model
 
@@ -125,45 +121,10 @@ def read_tree(formula: str) -> Any:
         return parse_formula(formula)
 
 
-def learn(
-    model: Model, frame: pd.DataFrame, environment: Environment, *, missing: OnMissing
-) -> tuple[Matrix, Matrix]:
-    """Build both design matrices of training data."""
-    sides = _terms(model, model.left), _terms(model, model.right)
-    left, right = _build(patsy.dmatrices, sides, frame, environment, missing)
-    return _matrix(left), _matrix(right)
-
-
-def _build(
-    build: Callable[..., Any],
-    sides: tuple[list[patsy.Term], list[patsy.Term]],
-    frame: pd.DataFrame,
-    environment: Environment,
-    missing: OnMissing,
-) -> Any:
-    options = {"NA_action": _action(missing), "return_type": "dataframe"}
-    with engine_errors(hint=_hint(missing)):
-        return build(patsy.ModelDesc(*sides), frame, environment, **options)
-
-
 def _hint(missing: OnMissing) -> str:
-    """Say what to do if missing values are refused."""
     if missing != "raise":
         return ""
     return "\nUse missing='drop' to leave rows with missing values out."
-
-
-def learn_side(
-    model: Model,
-    terms: Iterable[Codes],
-    frame: pd.DataFrame,
-    environment: Environment,
-    *,
-    missing: OnMissing,
-) -> Matrix:
-    """Build the design matrix of some of the terms alone; see `learn`."""
-    sides: Any = [], _terms(model, terms)
-    return _matrix(_build(patsy.dmatrix, sides, frame, environment, missing))
 
 
 def learn_batches(
@@ -332,11 +293,6 @@ def _reference_place(contrast: Floats) -> int | None:
     return int(np.argmin(ones))
 
 
-def _matrix(built: pd.DataFrame) -> Matrix:
-    values = built.to_numpy(dtype=np.float64)
-    return Matrix(values, built.index.to_numpy(), _PatsyInfo(built.design_info))
-
-
 class _Column:
     """A column of the data as a factor, for patsy.
 
@@ -372,20 +328,28 @@ class _Expression(patsy.EvalFactor):  # type: ignore[misc]
     """
 
     def _eval(self, code: str, memorize_state: Any, data: pd.DataFrame) -> Any:
+        tree = parse_code(code)
         hidden = {
-            use.name
-            for use in find_uses(parse_code(code))
-            if use.called and use.name in data
+            use.name for use in find_uses(tree) if use.called and use.name in data
         }
         if not hidden:
             return super()._eval(code, memorize_state, data)
         known = memorize_state["eval_env"].namespace
         functions = {
-            called_name(name): known[name] if name in known else vars(builtins)[name]
+            _called_name(name): known[name] if name in known else vars(builtins)[name]
             for name in hidden
         }
         names = VarLookupDict([functions, data])
-        return super()._eval(rename_calls(code, hidden), memorize_state, names)
+        for node in ast.walk(tree):
+            function = node.func if isinstance(node, ast.Call) else None
+            if isinstance(function, ast.Name) and function.id in hidden:
+                function.id = _called_name(function.id)
+        return super()._eval(ast.unparse(tree), memorize_state, names)
+
+
+def _called_name(name: str) -> str:
+    """Name a function so that no column has its name."""
+    return f"_called_{name}"
 
 
 def _terms(model: Model, listed: Iterable[Codes]) -> list[patsy.Term]:

@@ -232,9 +232,8 @@ class _Writer:
             return self._bracket(place, text)
         if text in _SCOPES and place and self._is_package(place - 1):
             return ""
-        return self._special(place, text) if text in SPECIAL else text
-
-    def _special(self, place: int, text: str) -> str:
+        if text not in SPECIAL:
+            return text
         if text in DIVISIONS and self._in_arithmetic:
             check_division(self._tokens[:place], text)
             return DIVISIONS[text]
@@ -354,24 +353,20 @@ def check_prefixes(
 ) -> None:
     """Refuse Stata's prefixes, such as `L.x` and `i.x`, in the code of a factor."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            _check_prefix(node.value.id, node.attr, columns, names)
-
-
-def _check_prefix(
-    prefix: str, column: str, columns: Container[str], names: Mapping[str, Any]
-) -> None:
-    match = _STATA.fullmatch(prefix)
-    if match is None or prefix in columns or column not in columns:
-        return
-    if prefix in names and hasattr(names[prefix], column):
-        return
-    kind, written, plain = match["kind"], f"{prefix}.{column}", quote(column)
-    if kind in SHIFTS:
-        advice = _shift_advice(kind, column, match["steps"])
-        raise FormulaError(f"{written!r} is Stata's notation, and {advice}")
-    instead = plain if kind == "c" else f"C({plain})"
-    raise FormulaError(f"{written!r} is Stata's notation; write {instead}.")
+        if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+            continue
+        prefix, column = node.value.id, node.attr
+        match = _STATA.fullmatch(prefix)
+        if match is None or prefix in columns or column not in columns:
+            continue
+        if prefix in names and hasattr(names[prefix], column):
+            continue
+        kind, written, plain = match["kind"], f"{prefix}.{column}", quote(column)
+        if kind in SHIFTS:
+            advice = _shift_advice(kind, column, match["steps"])
+            raise FormulaError(f"{written!r} is Stata's notation, and {advice}")
+        instead = plain if kind == "c" else f"C({plain})"
+        raise FormulaError(f"{written!r} is Stata's notation; write {instead}.")
 
 
 def _shift_advice(function: str, column: str, steps: str = "") -> str:

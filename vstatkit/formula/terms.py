@@ -243,14 +243,13 @@ def build_model(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
             "its own predictor. Take it out of the right-hand side."
         )
     origins, known = written_factors(tree), set(columns)
-    bare = {code: bare_name(code) for code in origins}
     return Model(
         left=_add_intercept(left.terms.values(), left.intercept),
         right=_add_intercept(right.terms.values(), not right.removed),
         columns={
             code: name
-            for code, name in bare.items()
-            if name is not None and name in known
+            for code in origins
+            if (name := bare_name(code)) is not None and name in known
         },
         origins=origins,
     )

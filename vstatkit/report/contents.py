@@ -13,7 +13,7 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.labels import label_texts, number_text, setting_text
 from vstatkit.results.summary_notes import summary_notes
 from vstatkit.sources.disk_arrays import check_directory
-from vstatkit.storage.archive import write_text_whole
+from vstatkit.storage.atomic_files import write_text_whole
 
 SUFFIXES = (".html", ".htm")
 

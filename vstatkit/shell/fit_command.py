@@ -36,7 +36,7 @@ from vstatkit.shell.outputs import (
     print_note,
     tables_of,
 )
-from vstatkit.storage.archive import write_text_whole
+from vstatkit.storage.atomic_files import write_text_whole
 from vstatkit.validation import ARGUMENTS
 from vstatkit.variance.registry import ESTIMATORS
 

@@ -18,7 +18,7 @@ from vstatkit.results.summary import (
     components_section,
     normality_section,
 )
-from vstatkit.storage.archive import write_whole
+from vstatkit.storage.atomic_files import write_whole
 
 # Estimates, effects and predictions, by these names.
 Tables = Mapping[str, pd.DataFrame]

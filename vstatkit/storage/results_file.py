@@ -52,7 +52,7 @@ from vstatkit.sampling.design import CompleteDesign, SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import DESIGNS
 from vstatkit.sources.disk_arrays import check_directory
-from vstatkit.storage.archive import Arrays, read_archive, write_archive
+from vstatkit.storage.atomic_files import Arrays, read_archive, write_archive
 from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.registry import resolve_for_design
 
@@ -74,14 +74,13 @@ def _pack_errors(
     trees: dict[str, Any] = dict.fromkeys(TREE_CODEC.fields)
     if spread.trees:
         trees, stacked = TREE_CODEC.pack(spread.kernel, spread.trees)
-        _add_arrays(arrays, PREFIX, stacked)
+        arrays.update({PREFIX + name: array for name, array in stacked.items()})
     return {"spread": {"n_trees": len(spread.trees), "least": spread.least, **trees}}
 
 
 def _unpack_errors(
     packed: Any, arrays: Arrays, n: int, predictor: Predictor | None
 ) -> OutOfBagErrors | None:
-    """Unpack out-of-bag errors for a design of n units."""
     if packed is None:
         return None
     check_fields(packed, ("spread",), "`errors`")
@@ -115,10 +114,6 @@ def _unpack_spread(packed: Any, arrays: Arrays, p: int) -> ResidualScale:
     stacked = _pop_arrays(arrays, PREFIX, TREE_CODEC)
     kernel, trees = TREE_CODEC.unpack(packed, stacked, T, p)
     return ResidualScale(cast("StoredTreeKernel", kernel), trees, least)
-
-
-def _add_arrays(arrays: Arrays, prefix: str, stacked: Arrays) -> None:
-    arrays.update({prefix + name: array for name, array in stacked.items()})
 
 
 def _pop_arrays(arrays: Arrays, prefix: str, codec: KernelCodec) -> Arrays:
@@ -278,7 +273,7 @@ def _pack_predictor(predictor: Predictor, arrays: Arrays) -> dict[str, Any] | No
     centred_at = None
     if centre is not None:
         centre_fields, stacked = STAGED_CODEC.pack(centre.kernel, centre.learners)
-        _add_arrays(arrays, CENTRE, stacked)
+        arrays.update({CENTRE + name: array for name, array in stacked.items()})
         centred_at = {"kind": STAGED_CODEC.name, **centre_fields}
     return {
         "formula": recipe.formula,
@@ -310,7 +305,6 @@ MAX_DENSE = 2**28  # largest number of entries of a dense table of counts
 
 
 def _unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
-    """Unpack the design of B learners."""
     name = take(packed, "name", str)
     if name == GivenDesign.name:
         return _unpack_given(packed, arrays, B)

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from vstatkit._typing import Floats
 from vstatkit.exceptions import CheckpointError
-from vstatkit.storage.checkpoint_directory import (
+from vstatkit.storage.checkpoint import (
     lock_directory,
     settle_settings,
     write_file,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vstatkit.storage.archive import write_text_whole, write_whole
+from vstatkit.storage.atomic_files import write_text_whole, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -30,7 +30,7 @@ from vstatkit.kernels.registry import build_kernel, factor_coding, keeps_interce
 from vstatkit.kernels.user_defined import FunctionKernel
 from vstatkit.sampling.design import BalancedDesign, SubsampleDesign, check_units
 from vstatkit.sampling.registry import build_design
-from vstatkit.storage.checkpoint_directory import describe, hash_arrays, hash_frame
+from vstatkit.storage.checkpoint import describe, hash_arrays, hash_frame
 from vstatkit.studies.experiment import Draw, Record, iteration_stream, stack
 from vstatkit.studies.methods import Measure, build_prefixes
 from vstatkit.variance.higher_orders import reference_rows

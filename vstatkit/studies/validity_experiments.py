@@ -24,7 +24,7 @@ from vstatkit.exceptions import MonteCarloWarning, VstatkitError
 from vstatkit.forest import ForestClassifier, ForestRegressor
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.prediction_results import predictor_of
-from vstatkit.storage.checkpoint_directory import hash_arrays, hash_frame
+from vstatkit.storage.checkpoint import hash_arrays, hash_frame
 from vstatkit.studies.coverage import normal_quantile
 from vstatkit.studies.dgps import DGP
 from vstatkit.studies.experiment import Draw, Record, iteration_stream

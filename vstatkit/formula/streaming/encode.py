@@ -1,18 +1,26 @@
-"""Encode data batch by batch, and write the complete rows to disk."""
+"""Encode data batch by batch; the design matrix and the columns on disk."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import DataError, FormulaError
 from vstatkit.formula import design_matrix, parse
+from vstatkit.formula.coding import FrameVariables
 from vstatkit.formula.cost_limits import MAX_COLUMNS, MAX_LEVELS
-from vstatkit.formula.design_matrix import FactorCoding, Missing, PlainInfo
+from vstatkit.formula.design_matrix import (
+    FactorCoding,
+    Missing,
+    PlainInfo,
+    code_side,
+    learn_side,
+)
 from vstatkit.formula.formula_text import plain_name
 from vstatkit.formula.input_checks import check_dates, check_finite, check_mistakes
 from vstatkit.formula.name_resolution import (
@@ -27,20 +35,18 @@ from vstatkit.formula.patsy_engine import (
     Matrix,
     OnMissing,
     SideInfo,
-    code_rows,
-    learn_batches,
     level_places,
     states_of,
 )
-from vstatkit.formula.streaming.columns import (
-    CHUNK_ROWS,
-    ColumnWriter,
-    MemoryRows,
-    StoredFrame,
-)
 from vstatkit.formula.streaming.scan import HEAD, Survey, map_parts, survey
 from vstatkit.formula.terms import Codes, Model, variables
-from vstatkit.sources.disk_arrays import GrowingArray, Place, PlacedArray, check_space
+from vstatkit.sources.disk_arrays import (
+    ArrayFile,
+    GrowingArray,
+    Place,
+    PlacedArray,
+    check_space,
+)
 from vstatkit.sources.source import Part, Source
 from vstatkit.workers import go_on
 
@@ -62,7 +68,7 @@ class Sides:
     def training_rows(self, batch: pd.DataFrame) -> pd.DataFrame:
         """Select the rows of a batch that the engine learns from."""
         if self.missing == "pass":
-            return batch.loc[_code(self.left, batch, "drop").rows]
+            return batch.loc[code_side(self.left, batch, "drop").rows]
         return drop_incomplete_rows(self.stateful, batch)
 
     def code(self, batch: pd.DataFrame) -> tuple[Matrix, Matrix]:
@@ -70,13 +76,13 @@ class Sides:
         how = self.missing
         if how == "pass":
             design_matrix.check_missing_categories(batch, self.variables)
-            left = _code(self.left, batch, "drop")
+            left = code_side(self.left, batch, "drop")
             if len(left.rows) < len(batch):
                 batch = batch.loc[left.rows]
-            return left, _code(self.right, batch, "keep")
+            return left, code_side(self.right, batch, "keep")
         batch = drop_incomplete_rows(self.stateful, batch)
         return design_matrix.common_rows(
-            _code(self.left, batch, how), _code(self.right, batch, how)
+            code_side(self.left, batch, how), code_side(self.right, batch, how)
         )
 
 
@@ -89,27 +95,24 @@ def learn_sides(
     missing: Missing,
     variables: Sequence[str],
 ) -> Sides:
-    """Learn both sides; the data are read only if some factor is not a plain column.
-
-    `rows` has the dtype of every column, and all levels of columns that are not
-    numeric.
-    """
+    """Learn both sides; see `learn_side`."""
     stateful = [] if missing != "drop" else model.stateful_columns(rows.columns)
 
     def complete_rows(batch: pd.DataFrame) -> pd.DataFrame:
         return drop_incomplete_rows(stateful, batch)
 
     def rows_with_response(batch: pd.DataFrame) -> pd.DataFrame:
-        return batch.loc[_code(left, batch, "drop").rows]
+        return batch.loc[code_side(left, batch, "drop").rows]
 
     def learn(terms: Sequence[Codes], select: Any, how: OnMissing) -> SideInfo:
-        def read() -> Iterator[pd.DataFrame]:
-            return skip_empty(map(select, batches()))
-
-        plain = design_matrix.plain_info(model, terms, rows)
-        if plain is not None:
-            return plain
-        return learn_batches(model, terms, read, environment, missing=how)
+        return learn_side(
+            model,
+            terms,
+            rows,
+            lambda: skip_empty(map(select, batches())),
+            environment=environment,
+            missing=how,
+        )
 
     if missing == "pass":
         left = learn(model.left, complete_rows, "drop")
@@ -139,20 +142,6 @@ def skip_empty(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         )
 
 
-def _code(info: SideInfo, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
-    """Code one side; plain columns do not need the engine."""
-    if len(batch) == 0:
-        empty = np.empty((0, len(info.column_names)))
-        return Matrix(empty, batch.index.to_numpy(), info)
-    engine = info
-    if isinstance(info, PlainInfo):
-        matrix = info.code_rows(batch, missing)
-        if matrix is not None:
-            return matrix
-        engine = info.engine_info()
-    return replace(code_rows(engine, batch, missing), info=info)
-
-
 def has_levels(info: SideInfo) -> bool:
     """Whether the engine learnt levels, which a few rows need not contain."""
     return not isinstance(info, PlainInfo) and any(
@@ -178,6 +167,203 @@ def _first_labels(places: Ints, labels: Ints) -> Iterator[tuple[int, int]]:
     """Pair every level with the label of its first row."""
     levels, firsts = np.unique(places, return_index=True)
     return zip(levels.tolist(), labels[firsts].tolist(), strict=True)
+
+
+# Largest number of rows for medians and quantiles of all rows.
+ORDERED_ROWS = 20_000_000
+SAMPLED_ROWS = 4_000_000  # rows drawn at random for medians and quantiles of more rows
+CHUNK_ROWS = 1_000_000  # rows of a column that are in memory at a time
+
+
+class MemoryRows:
+    """Rows in memory, with the interface of a `PlacedArray`."""
+
+    def __init__(self) -> None:
+        self._blocks: list[NDArray[Any]] = []
+
+    def append(self, block: NDArray[Any]) -> None:
+        """Append rows."""
+        self._blocks.append(block)
+
+    def handed_over(self) -> NDArray[Any]:
+        """Concatenate the rows."""
+        return np.concatenate([np.empty(0, np.int32), *self._blocks])
+
+
+class ColumnBlock(NamedTuple):
+    """Rows of a column that another process wrote."""
+
+    # Numbers, in their place of the file, or codes of `levels`; -1 is missing
+    rows: Any
+    levels: list[Any]  # levels of these rows, in order of appearance
+
+
+class ColumnWriter:
+    """Writes a column to disk: numbers unchanged, other values as codes."""
+
+    def __init__(
+        self, kind: Any, rows: GrowingArray | PlacedArray | MemoryRows | None = None
+    ) -> None:
+        self._kind = kind
+        self._coded = not isinstance(kind, np.dtype) or kind == np.object_
+        new = np.int32 if self._coded else kind
+        self._rows: Any = GrowingArray(new) if rows is None else rows
+        self._places: dict[Any, int] = {}
+
+    def append(self, column: pd.Series) -> None:
+        """Append rows."""
+        if self._coded:
+            codes, values = pd.factorize(column)
+            self._rows.append(self._codes(values)[codes])
+        else:
+            self._rows.append(column.to_numpy())
+
+    def _codes(self, values: Iterable[Any]) -> NDArray[np.int32]:
+        """Return the codes of values, and -1, the code of missing ones, at the end."""
+        places = [self._places.setdefault(value, len(self._places)) for value in values]
+        return np.array([*places, -1], dtype=np.int32)
+
+    def place(self, first: int) -> Place | None:
+        """Return the place of numbers from row `first` on; codes have none yet."""
+        place: Place | None = None if self._coded else self._rows.place(first)
+        return place
+
+    def handed_over(self) -> ColumnBlock:
+        """Finish writing in another process."""
+        return ColumnBlock(self._rows.handed_over(), list(self._places))
+
+    def take(self, block: ColumnBlock) -> None:
+        """Add rows that another process wrote."""
+        if self._coded:
+            self._rows.append(self._codes(block.levels)[block.rows])
+        else:
+            self._rows.take(block.rows)
+
+    def finish(self) -> "StoredColumn":
+        """Finish writing."""
+        levels = list(self._places) if self._coded else None
+        return StoredColumn(self._rows.to_file(), levels, self._kind)
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """A column on disk."""
+
+    # (n,): values, or codes of `levels`; -1 is missing
+    values: ArrayFile | NDArray[Any]
+    levels: list[Any] | None  # levels of a column that is not numeric
+    kind: Any  # dtype of the column
+
+    def take_rows(self, rows: Ints | slice) -> pd.Series:
+        """Read some rows."""
+        values = self.values[rows]
+        if self.levels is not None:
+            lookup: NDArray[Any] = np.empty(len(self.levels) + 1, dtype=object)
+            lookup[:-1] = self.levels  # the code -1 selects the last, None
+            values = lookup[values]
+        column: pd.Series = pd.Series(values, dtype=self.kind)
+        return column
+
+    def shorten(self) -> pd.Series:
+        """Return a short column with the same levels and most frequent value."""
+        counts = np.zeros(len(self.levels or ()), dtype=np.int64)
+        for first in range(0, len(self.values), CHUNK_ROWS):
+            codes = self.values[first : first + CHUNK_ROWS]
+            counts += np.bincount(codes[codes >= 0], minlength=counts.size)
+        used, most = np.flatnonzero(counts), np.flatnonzero(counts == counts.max())
+        return StoredColumn(np.r_[used, most], self.levels, self.kind).take_rows(
+            slice(None)
+        )
+
+
+@dataclass(frozen=True)
+class StoredFrame:
+    """A data frame on disk."""
+
+    columns: dict[str, StoredColumn]  # the columns
+    index: pd.Index  # labels of the rows
+
+    def __getitem__(self, names: Sequence[str]) -> "StoredFrame":
+        return StoredFrame({name: self.columns[name] for name in names}, self.index)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Read all rows into memory."""
+        columns = {
+            name: column.take_rows(slice(None)) for name, column in self.columns.items()
+        }
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(self.index)))
+
+    @property
+    def iloc(self) -> "_Rows":
+        """Indexer of rows by position, as of a data frame."""
+        return _Rows(self)
+
+    @property
+    def kinds(self) -> Mapping[str, Any]:
+        """Dtype of every column."""
+        return {name: column.kind for name, column in self.columns.items()}
+
+    def median(self, names: Sequence[str]) -> dict[str, Any]:
+        """Medians of numeric columns."""
+        return {name: self._variables(name).median([name])[name] for name in names}
+
+    def mode(self, name: str) -> Any:
+        """Most frequent value; of several, the first in the data."""
+        return self._variables(name).mode(name)
+
+    def extremes(self, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
+        """Smallest and largest values of numeric columns, of all rows."""
+        return {name: self._ends(name) for name in names}
+
+    def quantiles(
+        self, names: Sequence[str], shares: Sequence[float]
+    ) -> dict[str, list[float]]:
+        """Quantiles of numeric columns."""
+        return {
+            name: self._variables(name).quantiles([name], shares)[name]
+            for name in names
+        }
+
+    def levels(self, name: str) -> list[Any]:
+        """Levels of a category that occur in any row, in order."""
+        column = self.columns[name]
+        if column.levels is not None:
+            return self._variables(name).levels(name)
+        parts = [part.drop_duplicates() for part in self._chunks(name)]
+        return FrameVariables(pd.DataFrame({name: pd.concat(parts)})).levels(name)
+
+    def _variables(self, name: str) -> FrameVariables:
+        """Read the rows from which one column is summarised."""
+        column, n = self.columns[name], len(self.index)
+        if column.levels is not None:
+            values = column.shorten()
+        elif n <= ORDERED_ROWS:
+            values = column.take_rows(slice(None))
+        else:
+            drawn = np.random.default_rng(0).integers(n, size=SAMPLED_ROWS)
+            values = column.take_rows(np.sort(drawn))  # in the order of the file
+        return FrameVariables(pd.DataFrame({name: values}))
+
+    def _ends(self, name: str) -> tuple[Any, Any]:
+        ends = [[part.min(), part.max()] for part in self._chunks(name)]
+        both = np.array(ends, dtype=self.columns[name].kind)
+        return pd.Series(both[:, 0]).min(), pd.Series(both[:, 1]).max()
+
+    def _chunks(self, name: str) -> Iterator[pd.Series]:
+        for first in range(0, len(self.index), CHUNK_ROWS):
+            yield self.columns[name].take_rows(slice(first, first + CHUNK_ROWS))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Indexer of the rows of a stored frame."""
+
+    frame: StoredFrame
+
+    def __getitem__(self, rows: Ints) -> pd.DataFrame:
+        columns = self.frame.columns.items()
+        taken = {name: column.take_rows(rows).array for name, column in columns}
+        return pd.DataFrame(taken, index=self.frame.index[rows])
 
 
 RESPONSE = -1  # number of the side, in a `Level`, of the levels of the response itself
@@ -217,6 +403,8 @@ def write_rows(plan: Plan, n_jobs: int | None = None) -> StoredRows:
     engine may drop further rows; the rows of its parts are moved up.
     """
     writer, parts = RowWriter(plan), plan.seen.parts
+    # Without what the workers, who read one part each, do not need.
+    seen = replace(plan.seen, parts=(), frame=plan.seen.frame.iloc[:0])
     # Other processes cannot use the engine's objects.
     sides = plan.sides.left, plan.sides.right
     travels = all(isinstance(side, PlainInfo) for side in sides)
@@ -227,7 +415,7 @@ def write_rows(plan: Plan, n_jobs: int | None = None) -> StoredRows:
             (part.part, part.first, writer.places(first))
             for part, first in zip(parts, firsts, strict=True)
         ],
-        shared=(replace(plan, seen=plan.seen.drop_rows()),),
+        shared=(replace(plan, seen=seen),),
         n_jobs=n_jobs,
         here=not travels,
     )
@@ -491,10 +679,7 @@ def _make_plan(
     factors: FactorCoding,
 ) -> Plan:
     model, frame = reading.model, seen.frame
-    right = variables(model.right, frame.columns)
-    used = list(dict.fromkeys([*right, *variables(model.left, frame.columns)]))
-    bare = set(model.columns.values())
-    check_dates(frame, [name for name in used if name in bare])
+    check_dates(model, frame)
     check_mistakes(model, frame, missing, seen.n_missing, seen.n_rows)
     sides = learn_sides(
         design_matrix.separate_factors(model, factors),
@@ -502,7 +687,7 @@ def _make_plan(
         lambda: map(seen.replace_missing_dates, seen.batches()),
         environment=reading.environment,
         missing=missing,
-        variables=right,
+        variables=variables(model.right, frame.columns),
     )
     info = design_matrix.recode_info(sides.right, model, frame, factors)
     columns = parse.choose_columns(info.column_names, intercept, formula)
@@ -510,6 +695,7 @@ def _make_plan(
         info, columns, _first_rows(info, sides, seen)
     )
     names = tuple(plain_name(info.column_names[j]) for j in columns)
+    used = variables(model.right + model.left, frame.columns)
     return Plan(seen, sides, used, columns, names, info)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -244,10 +244,6 @@ class Survey:
             frame = conform(as_frame(batch), self.kinds)
             yield frame.set_axis(pd.RangeIndex(first, first + len(frame)))
             first += len(frame)
-
-    def drop_rows(self) -> "Survey":
-        """Drop the fields that reading one part does not need."""
-        return replace(self, parts=(), frame=self.frame.iloc[:0])
 
     def replace_missing_dates(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Write missing dates and times as None, in all batches."""

@@ -1,4 +1,4 @@
-"""Arrays and one JSON document in a zip file, written atomically and read safely."""
+"""Files that are written atomically; zip files of arrays and one JSON document."""
 
 import hashlib
 import io
