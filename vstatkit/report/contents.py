@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from vstatkit.report import figures, tables
-from vstatkit.report.html_page import Chapter, Part, Text, compose_page
+from vstatkit.report.html_page import Parts, compose_page, text_markup
 from vstatkit.report.tables import level_text, p_value_text
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.labels import label_texts, number_text, setting_text
@@ -61,113 +61,93 @@ def report_page(
         *_score_lines(results),
         _precision_line(results),
     )
-    chapters = [
-        Chapter("In short", (Text(sentences),)),
-        _effects(results, alpha),
-        _estimates(results, alpha),
-        _curves(results, alpha),
-        _precision(results),
-        _influence(results),
-        Chapter("Notes", (Text(tuple(summary_notes(results, alpha)), numbered=True),)),
-        _settings(results),
-    ]
+    coefficients = info.coefficients and info.formula is not None
+    chapters: dict[str, Parts] = {
+        "In short": [text_markup(*sentences)],
+        "Effects of the predictors": _effects(results, alpha),
+        "Coefficients" if coefficients else "Estimates": _estimates(results, alpha),
+        "Curves": _curves(results, alpha),
+        "Are there enough learners?": [
+            text_markup(
+                "The sampling variance is due to the data, and remains with infinitely "
+                "many learners. The Monte Carlo variance is due to the draw of "
+                "subsamples, and decreases as learners are added. The table shows raw "
+                "estimates, which may be negative; the standard errors use a positive "
+                "version."
+            ),
+            tables.precision_table(results),
+            figures.convergence_figure(results),
+        ],
+        "Influence of single units": _influence(results),
+        "Notes": [text_markup(*summary_notes(results, alpha), numbered=True)],
+        "Settings and versions": _settings(results),
+    }
     return compose_page(
         f"{info.title}: {info.response}" if title is None else title,
         describe_fit(results),
-        [chapter for chapter in chapters if chapter is not None],
+        chapters,
         "This page is complete: it loads nothing and runs nothing.",
     )
 
 
-def _chapter(heading: str, text: str | None, *parts: Part | None) -> Chapter:
-    """Make a chapter of an introduction and the parts that are not None."""
-    introduction = () if text is None else (Text((text,)),)
-    return Chapter(
-        heading, (*introduction, *(part for part in parts if part is not None))
-    )
-
-
-def _effects(results: EnsembleResults, alpha: float) -> Chapter | None:
+def _effects(results: EnsembleResults, alpha: float) -> Parts:
     frame = results.effects_frame(alpha)
     if frame is None or frame.empty:
-        return None
-    return _chapter(
-        "Effects of the predictors",
-        f"The change of {_name_outcome(results)} when one predictor moves and the "
-        "others stay at typical values. Numeric predictors move from their 10% to "
-        "their 90% quantile, categories from their reference level to each other "
-        "level.",
+        return []
+    return [
+        text_markup(
+            f"The change of {_name_outcome(results)} when one predictor moves and the "
+            "others stay at typical values. Numeric predictors move from their 10% to "
+            "their 90% quantile, categories from their reference level to each other "
+            "level."
+        ),
         tables.effects_table(frame, alpha),
         figures.interval_figure(results, "effects", len(frame), alpha),
         tables.typical_table(results),
-    )
+    ]
 
 
-def _estimates(results: EnsembleResults, alpha: float) -> Chapter:
-    coefficients = results.info.coefficients and results.info.formula is not None
+def _estimates(results: EnsembleResults, alpha: float) -> Parts:
     typical = "typical" in results.labels.get_level_values(0)
     text = "The typical row has medians, and the most frequent levels."
     rows, figure = len(results.labels), None
     if rows > 1:
         figure = figures.interval_figure(results, "estimates", rows, alpha)
-    return _chapter(
-        "Coefficients" if coefficients else "Estimates",
-        text if typical else None,
-        tables.estimates_table(results, alpha),
-        figure,
-    )
+    introduction = text_markup(text) if typical else None
+    return [introduction, tables.estimates_table(results, alpha), figure]
 
 
-def _curves(results: EnsembleResults, alpha: float) -> Chapter | None:
+def _curves(results: EnsembleResults, alpha: float) -> Parts:
     curves = figures.curve_figures(results, alpha)
-    if not curves:
-        return None
-    return _chapter(
-        "Curves",
+    text = text_markup(
         "Predictions along the numeric predictors with the largest effects, within the "
-        "range of the data.",
-        *curves,
+        "range of the data."
     )
+    return [text, *curves] if curves else []
 
 
-def _precision(results: EnsembleResults) -> Chapter:
-    return _chapter(
-        "Are there enough learners?",
-        "The sampling variance is due to the data, and remains with infinitely many "
-        "learners. The Monte Carlo variance is due to the draw of subsamples, and "
-        "decreases as learners are added. The table shows raw estimates, which may be "
-        "negative; the standard errors use a positive version.",
-        tables.precision_table(results),
-        figures.convergence_figure(results),
-    )
-
-
-def _influence(results: EnsembleResults) -> Chapter | None:
+def _influence(results: EnsembleResults) -> Parts:
     table = tables.normality_table(results)
     if table is None:
-        return None
+        return []
     units = "shards" if results.design.name == "shards" else results.info.units
-    return _chapter(
-        "Influence of single units",
+    text = text_markup(
         f"The influence of single {units} on an estimate. If a few of them have far "
         "more influence than the others (a large kurtosis, small p-values, points off "
         "the line), the result depends on them, and normal intervals are less "
-        "reliable.",
-        table,
-        figures.influence_figure(results),
+        "reliable."
     )
+    return [text, table, figures.influence_figure(results)]
 
 
-def _settings(results: EnsembleResults) -> Chapter:
+def _settings(results: EnsembleResults) -> Parts:
     given = results.design.name == "given" or results.design.complete
     again = "" if given else f" and rng={results.seed}"
-    return _chapter(
-        "Settings and versions",
+    text = text_markup(
         f"The same data, settings{again} give the same numbers. The versions are those "
-        "of the software that wrote this page.",
-        tables.settings_table(results),
-        tables.versions_table(),
+        "of the software that wrote this page."
     )
+    return [text, tables.settings_table(results), tables.versions_table()]
 
 
 def describe_fit(results: EnsembleResults) -> str:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import figure as mpl_figure
 from matplotlib import style
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
 from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.plots.registry import draw
-from vstatkit.report.html_page import Figure, show_unseen
+from vstatkit.report.html_page import figure_markup, show_unseen
 from vstatkit.report.tables import level_text
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.summary_notes import MAX_ROWS
@@ -34,19 +34,19 @@ def _draw_figure(
     *,
     height: float = 3.4,
     **options: Any,
-) -> Figure:
-    """Draw a plot of results on new axes, and return the figure as a PNG file."""
+) -> str:
+    """Draw a plot of results on new axes, and return the markup of the figure."""
     with style.context("default"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a box is drawn
         # The page has a note on the Monte Carlo error.
         warnings.simplefilter("ignore", MonteCarloWarning)
-        canvas = mpl_figure.Figure(figsize=(WIDTH, height), layout="constrained")
+        canvas = Figure(figsize=(WIDTH, height), layout="constrained")
         ax = canvas.subplots()
         draw(results, kind, ax, options)
         _shorten_names(ax)
         file = io.BytesIO()
         canvas.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
-    return Figure(file.getvalue(), description, caption)
+    return figure_markup(file.getvalue(), description, caption)
 
 
 def _shorten_names(ax: Axes) -> None:
@@ -70,7 +70,7 @@ def _shorten(text: str, longest: int) -> str:
 
 def interval_figure(
     results: EnsembleResults, kind: str, rows: int, alpha: float
-) -> Figure | None:
+) -> str | None:
     """Draw the effects or the estimates; None if there are too many of them."""
     if rows > MAX_ROWS:
         return None
@@ -86,7 +86,7 @@ def interval_figure(
     )
 
 
-def curve_figures(results: EnsembleResults, alpha: float) -> list[Figure]:
+def curve_figures(results: EnsembleResults, alpha: float) -> list[str]:
     """Draw predictions along the predictors that change them most."""
     level = level_text(alpha)
     return [
@@ -121,7 +121,7 @@ def _largest_effects(results: EnsembleResults) -> list[str]:
     return [numeric[place] for place in order[:MOST_CURVES]]
 
 
-def influence_figure(results: EnsembleResults) -> Figure | None:
+def influence_figure(results: EnsembleResults) -> str | None:
     """Draw the influence of single units on the first estimate."""
     if len(results.labels) * results.design.n > MOST_INFLUENCES:
         return None
@@ -134,7 +134,7 @@ def influence_figure(results: EnsembleResults) -> Figure | None:
     )
 
 
-def convergence_figure(results: EnsembleResults) -> Figure | None:
+def convergence_figure(results: EnsembleResults) -> str | None:
     """Draw the first standard error against the number of learners."""
     if results.design.complete:
         return None

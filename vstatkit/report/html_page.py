@@ -3,9 +3,10 @@
 import base64
 import html
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
+
+Parts = Sequence[str | None]  # markup of the parts of a chapter
 
 # Characters that a page cannot hold, or that change the order of others.
 _UNSEEN = re.compile(
@@ -30,84 +31,56 @@ def escape(text: str) -> str:
     return html.escape(show_unseen(text), quote=True)
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of texts."""
+def table_markup(
+    caption: str, headers: Sequence[str], rows: Iterable[Sequence[str]]
+) -> str:
+    """Lay out a table of texts in a frame of its own, where wide ones scroll.
 
-    caption: str
-    headers: Sequence[str]  # the first is that of the names
-    rows: Sequence[Sequence[str]]  # each begins with its name
-
-    def markup(self) -> str:
-        """Return the table in a frame of its own, where wide ones scroll."""
-        heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.headers)
-        rows = []
-        for name, *cells in self.rows:
-            data = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-            rows.append(f'<tr><th scope="row">{escape(name)}</th>{data}</tr>')
-        body = "\n".join(rows)
-        caption = escape(self.caption)
-        kind = ' class="pairs"' if len(self.headers) == 2 else ""
-        return (
-            f'<div class="scroll" role="region" aria-label="{caption}" tabindex="0">\n'
-            f"<table{kind}>\n<caption>{caption}</caption>\n"
-            f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n"
-            "</table>\n</div>"
-        )
+    The first header is that of the names, with which the rows begin.
+    """
+    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in headers)
+    lines = []
+    for name, *cells in rows:
+        data = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        lines.append(f'<tr><th scope="row">{escape(name)}</th>{data}</tr>')
+    body = "\n".join(lines)
+    caption = escape(caption)
+    kind = ' class="pairs"' if len(headers) == 2 else ""
+    return (
+        f'<div class="scroll" role="region" aria-label="{caption}" tabindex="0">\n'
+        f"<table{kind}>\n<caption>{caption}</caption>\n"
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n"
+        "</table>\n</div>"
+    )
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A figure within the page."""
-
-    data: bytes  # a PNG file
-    description: str  # description for readers who cannot see it
-    caption: str  # the line below it
-
-    def markup(self) -> str:
-        """Return the figure with its caption."""
-        code = base64.b64encode(self.data).decode("ascii")
-        return (
-            f'<figure>\n<img src="data:image/png;base64,{code}" '
-            f'alt="{escape(self.description)}">\n'
-            f"<figcaption>{escape(self.caption)}</figcaption>\n</figure>"
-        )
+def figure_markup(png: bytes, description: str, caption: str) -> str:
+    """Show a PNG file, with a description for readers who cannot see it."""
+    code = base64.b64encode(png).decode("ascii")
+    return (
+        f'<figure>\n<img src="data:image/png;base64,{code}" '
+        f'alt="{escape(description)}">\n'
+        f"<figcaption>{escape(caption)}</figcaption>\n</figure>"
+    )
 
 
-@dataclass(frozen=True)
-class Text:
-    """A paragraph, or a list of short ones."""
-
-    lines: tuple[str, ...]  # one is a paragraph, several are a list
-    numbered: bool = False  # whether they are a numbered list
-
-    def markup(self) -> str:
-        """Return the paragraph or the list."""
-        if len(self.lines) == 1 and not self.numbered:
-            return f"<p>{escape(self.lines[0])}</p>"
-        tag = "ol" if self.numbered else "ul"
-        items = "\n".join(f"<li>{escape(line)}</li>" for line in self.lines)
-        return f"<{tag}>\n{items}\n</{tag}>"
+def text_markup(*lines: str, numbered: bool = False) -> str:
+    """Lay out one line as a paragraph, several or numbered ones as a list."""
+    if len(lines) == 1 and not numbered:
+        return f"<p>{escape(lines[0])}</p>"
+    tag = "ol" if numbered else "ul"
+    items = "\n".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f"<{tag}>\n{items}\n</{tag}>"
 
 
-Part = Table | Figure | Text
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """A heading and the parts below it."""
-
-    heading: str
-    parts: tuple[Part, ...]
-
-    def markup(self, number: int) -> str:
-        """Return the chapter, labelled by its heading."""
-        inner = "\n".join(part.markup() for part in self.parts)
-        name = f"chapter-{number}"
-        return (
-            f'<section aria-labelledby="{name}">\n'
-            f'<h2 id="{name}">{escape(self.heading)}</h2>\n{inner}\n</section>'
-        )
+def _chapter_markup(number: int, heading: str, parts: Iterable[str]) -> str:
+    """Lay out a chapter, labelled by its heading."""
+    inner = "\n".join(parts)
+    name = f"chapter-{number}"
+    return (
+        f'<section aria-labelledby="{name}">\n'
+        f'<h2 id="{name}">{escape(heading)}</h2>\n{inner}\n</section>'
+    )
 
 
 # Rights of the page in a browser: it loads nothing and runs nothing.
@@ -115,10 +88,15 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def compose_page(
-    title: str, lead: str, chapters: Iterable[Chapter], footer: str
+    title: str, lead: str, chapters: Mapping[str, Parts], footer: str
 ) -> str:
-    """Compose the page."""
-    body = "\n".join(part.markup(j) for j, part in enumerate(chapters, start=1))
+    """Compose the page; parts that are None and chapters without parts are omitted."""
+    filled = {
+        heading: [part for part in parts if part is not None]
+        for heading, parts in chapters.items()
+    }
+    known = [(heading, parts) for heading, parts in filled.items() if parts]
+    body = "\n".join(_chapter_markup(j, *each) for j, each in enumerate(known, start=1))
     style = (resources.files("vstatkit.report") / "page.css").read_text("utf-8")
     return f"""<!DOCTYPE html>
 <html lang="en">

@@ -7,7 +7,7 @@ from importlib import metadata
 import numpy as np
 import pandas as pd
 
-from vstatkit.report.html_page import Table
+from vstatkit.report.html_page import table_markup
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import estimates_frame
 from vstatkit.results.labels import number_text, setting_text
@@ -60,14 +60,14 @@ def _t_text(value: float) -> str:
 
 def _tabulate(
     caption: str, corner: str, frame: pd.DataFrame, columns: Sequence[Column]
-) -> Table:
+) -> str:
     """Make a table of some columns of a frame."""
     section = tabulate(corner, frame, columns)
     if len(frame) > MAX_ROWS:
         caption = f"{caption} (first and last {MAX_ROWS // 2} of {len(frame):,})"
     pairs = zip(section.stubs, section.cells, strict=True)
     rows = [[stub, *cells] for stub, cells in pairs]
-    return Table(caption, [corner, *section.headers], rows)
+    return table_markup(caption, [corner, *section.headers], rows)
 
 
 def _interval_columns(alpha: float) -> list[Column]:
@@ -78,7 +78,7 @@ def _interval_columns(alpha: float) -> list[Column]:
     ]
 
 
-def effects_table(frame: pd.DataFrame, alpha: float) -> Table:
+def effects_table(frame: pd.DataFrame, alpha: float) -> str:
     """Tabulate the effects."""
     columns: list[Column] = [
         ("From", "from", setting_text),
@@ -93,7 +93,7 @@ def effects_table(frame: pd.DataFrame, alpha: float) -> Table:
     return _tabulate("Effects", "Predictor", frame, columns)
 
 
-def estimates_table(results: EnsembleResults, alpha: float) -> Table:
+def estimates_table(results: EnsembleResults, alpha: float) -> str:
     """Tabulate the estimates, with tests unless they are predictions."""
     frame = estimates_frame(results.estimates, results.labels, alpha)
     tests: list[Column] = [("t", "t", _t_text), ("p", "p_value", p_value_text)]
@@ -107,7 +107,7 @@ def estimates_table(results: EnsembleResults, alpha: float) -> Table:
     return _tabulate("Estimates", "Name", frame, columns)
 
 
-def typical_table(results: EnsembleResults) -> Table | None:
+def typical_table(results: EnsembleResults) -> str | None:
     """Tabulate the typical row, if estimates or effects refer to it."""
     typical = results.typical
     if typical is None or results.info.coefficients:
@@ -117,7 +117,7 @@ def typical_table(results: EnsembleResults) -> Table | None:
     return _tabulate("The typical row", "Predictor", frame, columns)
 
 
-def precision_table(results: EnsembleResults) -> Table:
+def precision_table(results: EnsembleResults) -> str:
     """Tabulate the parts of the variance and their Monte Carlo error."""
     components = results.components.to_frame(results.labels)
     columns: list[Column] = [
@@ -132,7 +132,7 @@ def precision_table(results: EnsembleResults) -> Table:
     return _tabulate("Parts of the variance", "Name", frame, columns)
 
 
-def normality_table(results: EnsembleResults) -> Table | None:
+def normality_table(results: EnsembleResults) -> str | None:
     """Tabulate tests of normality, if there are enough units for them."""
     frame = influence_tests(results)
     if frame is None:
@@ -146,7 +146,7 @@ def normality_table(results: EnsembleResults) -> Table | None:
     return _tabulate("Influence of single units", "Name", frame, columns)
 
 
-def settings_table(results: EnsembleResults) -> Table:
+def settings_table(results: EnsembleResults) -> str:
     """List all settings that the numbers depend on."""
     info, design, growth = results.info, results.design, results.info.growth
     estimator = ESTIMATORS[results.variance]
@@ -173,7 +173,7 @@ def settings_table(results: EnsembleResults) -> Table:
         "Seed (rng)": None if design.name == "given" else str(results.seed),
     }
     known = [(name, value) for name, value in rows.items() if value]
-    return Table("Settings", ["Setting", "Value"], known)
+    return table_markup("Settings", ["Setting", "Value"], known)
 
 
 def _tree_options(results: EnsembleResults) -> dict[str, str]:
@@ -189,7 +189,7 @@ def _tree_options(results: EnsembleResults) -> dict[str, str]:
     }
 
 
-def versions_table() -> Table:
+def versions_table() -> str:
     """List the versions of Python and of the packages."""
     rows = [("Python", platform.python_version())]
     for name in PACKAGES:
@@ -198,4 +198,4 @@ def versions_table() -> Table:
         except metadata.PackageNotFoundError:  # run from its folder
             rows.append((name, "not installed as a package"))
     rows.append(("System", f"{platform.system()} {platform.machine()}"))
-    return Table("Versions", ["Software", "Version"], rows)
+    return table_markup("Versions", ["Software", "Version"], rows)
