@@ -22,7 +22,7 @@ from vstatkit import cli
 from vstatkit.cli import main
 from vstatkit.exceptions import DataError
 from vstatkit.shell import fit_command, input_tables, outputs
-from vstatkit.shell.input_tables import Content, TextFormat, open_table, read_text
+from vstatkit.shell.input_tables import TextFormat, open_table, read_text
 from vstatkit.sources.csv_files import CsvSource
 from vstatkit.validation import ARGUMENTS
 
@@ -131,10 +131,10 @@ def test_text_that_is_not_utf_8_is_refused(frame, tmp_path, capsys, monkeypatch,
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_wide_text_without_a_mark_is_refused(encoding):
-    content = Content("data.csv", "name,x\na,1\n".encode(encoding))
+    data = "name,x\na,1\n".encode(encoding)
     with pytest.raises(DataError, match=f"--encoding .*{encoding}"):
-        read_text(content, TextFormat(sep=","))
-    table = read_text(content, TextFormat(encoding=encoding)).data
+        read_text("data.csv", data, TextFormat(sep=","))
+    table = read_text("data.csv", data, TextFormat(encoding=encoding)).data
     assert table["name"].to_list() == ["a"]
 
 
@@ -261,9 +261,9 @@ def test_short_lines_between_spaces_are_refused(tmp_path):
 
 
 def test_short_lines_with_names_are_refused():
-    content = Content("data.tsv", b"y\tx\nr1\t1\t2\nr2\t3\n")
+    data = b"y\tx\nr1\t1\t2\nr2\t3\n"
     with pytest.raises(DataError, match="line 3: there are 2 fields"):
-        read_text(content, TextFormat())
+        read_text("data.tsv", data, TextFormat())
 
 
 def test_spaces_after_separators_do_not_hide_quotes(tmp_path):

@@ -19,13 +19,9 @@ from vstatkit.formula.parse import ParsedFormula, parse_table, response_name
 from vstatkit.inference.intervals import Tails, prediction_support
 from vstatkit.inference.stopping import robust_share
 from vstatkit.interop.arrays import from_arrays
-from vstatkit.kernels.base import (
-    Evaluation,
-    KernelKind,
-    class_columns,
-    output_columns,
-)
+from vstatkit.kernels.base import Evaluation, KernelKind, output_columns
 from vstatkit.kernels.tree import response_bounds
+from vstatkit.kernels.user_defined import predict_columns
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.marginal_effects import column_names
 from vstatkit.results.prediction_results import predictor_of
@@ -134,11 +130,7 @@ class AdoptedKernel:
     def predict(self, learner: tuple[Any, Ints], X: Floats) -> Floats:
         """Predict means, or class probabilities, from a learner's own features."""
         estimator, features = learner
-        rows = X[:, features]
-        if self.n_classes is None:
-            return np.asarray(estimator.predict(rows), dtype=np.float64)[:, None]
-        share = estimator.predict_proba(rows)
-        return class_columns(share, estimator.classes_, self.n_classes)
+        return predict_columns(estimator, X[:, features], self.n_classes)
 
 
 @dataclass(frozen=True)

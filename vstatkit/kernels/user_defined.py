@@ -89,6 +89,13 @@ def n_positional(function: Callable[..., Any]) -> int:
     return max(1, len(required))
 
 
+def predict_columns(learner: Any, X: Floats, n_classes: int | None) -> Floats:
+    """Predict means, or class probabilities, by a scikit-learn estimator."""
+    if n_classes is None:
+        return np.asarray(learner.predict(X), dtype=np.float64).reshape(len(X), 1)
+    return class_columns(learner.predict_proba(X), learner.classes_, n_classes)
+
+
 @dataclass(frozen=True)
 class EstimatorKernel(RowKernel):
     """Any scikit-learn regressor or classifier, fitted to the literal subsample."""
@@ -128,10 +135,7 @@ class EstimatorKernel(RowKernel):
 
     def predict(self, learner: Any, X: Floats) -> Floats:
         """Predict means, or class probabilities."""
-        if self.n_classes is None:
-            return np.asarray(learner.predict(X), dtype=np.float64).reshape(len(X), 1)
-        share = learner.predict_proba(X)
-        return class_columns(share, learner.classes_, self.n_classes)
+        return predict_columns(learner, X, self.n_classes)
 
     def value(self, learner: Any, at: Floats | None) -> Floats:
         """Predict at the query points."""

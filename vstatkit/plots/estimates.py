@@ -84,7 +84,11 @@ def plot_influence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
 
 def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
     """Draw the first standard error against B, with its Monte Carlo error."""
-    sizes, design = _prefix_sizes(results), results.design
+    B, design = results.B, results.design
+    if design.complete:
+        raise ValueError("a complete statistic has no Monte Carlo error to draw.")
+    wanted = np.geomspace(min(B, max(50, B // 50)), B, 15)
+    sizes = sorted({design.round_size(round(size), at_most=B) for size in wanted})
     variance, orders = results.variance, results.orders
     looks = [
         estimate(design, results.values[:size, :1], variance, orders=orders)
@@ -109,14 +113,6 @@ def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axe
     return ax
 
 
-def _prefix_sizes(results: EnsembleResults) -> list[int]:
-    if results.design.complete:
-        raise ValueError("a complete statistic has no Monte Carlo error to draw.")
-    B, design = results.B, results.design
-    wanted = np.geomspace(min(B, max(50, B // 50)), B, 15)
-    return sorted({design.round_size(round(size), at_most=B) for size in wanted})
-
-
 MOST_NAMED = 40  # most rows that are labelled; more differences are sorted by size
 
 
@@ -139,11 +135,12 @@ def plot_prediction(
     frame = prediction.summary_frame(alpha)
     classes = None if results.predictor is None else results.predictor.classes
     several = classes is not None and len(classes) > 2
-    names = list(map(str, classes)) if classes is not None and several else [None]
+    names = list(map(str, classes)) if classes is not None and several else ["mean"]
     outputs = len(names)
     rows = len(frame) // outputs
     named = rows <= MOST_NAMED
     ax = new_axes(ax, rows * (1 + outputs // 4) if named else 12)
+    level = f"{1 - alpha:.0%}"
     order = np.arange(rows)
     if not named and not several:
         order = np.argsort(frame["mean"].to_numpy(), kind="stable")
@@ -152,8 +149,17 @@ def plot_prediction(
         part = frame.iloc[j::outputs].iloc[order]
         shift = 0.6 / outputs * ((outputs - 1) / 2 - j)
         colour = outcome_stroke(j)[0] if several else POINT
-        level = f"{1 - alpha:.0%}"
-        _draw_rows(ax, part, places + shift, level, colour=colour, name=name)
+        heights = places + shift
+        if "obs_ci_lower" in part:
+            limits = ax.hlines(heights, part["obs_ci_lower"], part["obs_ci_upper"])
+            limits.set(color=BAND, linewidth=1.2 if named else 0.5)
+            limits.set_label(f"{level}, a new observation")
+        intervals = ax.hlines(heights, part["mean_ci_lower"], part["mean_ci_upper"])
+        intervals.set(color=colour, linewidth=3 if named else 1)
+        intervals.set_label("_" if several else f"{level}, the mean")
+        (points,) = ax.plot(part["mean"], heights, "o", label=name)
+        points.set_color(colour if several or named else ACCENT)
+        points.set_markersize(5 if named else 1.5)
     if named:
         labels = frame.index[::outputs]
         labels = labels.get_level_values(0) if several else labels
@@ -164,31 +170,6 @@ def plot_prediction(
     legend_above(ax)
     clean(ax)
     return ax
-
-
-def _draw_rows(
-    ax: Axes,
-    part: pd.DataFrame,
-    places: Any,
-    level: str,
-    *,
-    colour: str,
-    name: str | None,
-) -> None:
-    """Draw mean, interval and limits of new observations of each row."""
-    few = len(part) <= MOST_NAMED
-    if "obs_ci_lower" in part:
-        limits = ax.hlines(places, part["obs_ci_lower"], part["obs_ci_upper"])
-        limits.set(color=BAND, linewidth=1.2 if few else 0.5)
-        limits.set_label(f"{level}, a new observation")
-    intervals = ax.hlines(places, part["mean_ci_lower"], part["mean_ci_upper"])
-    intervals.set(color=colour, linewidth=3 if few else 1)
-    intervals.set_label(f"{level}, the mean" if name is None else "_")
-    (points,) = ax.plot(
-        part["mean"], places, "o", label="mean" if name is None else name
-    )
-    points.set_color(ACCENT if name is None and not few else colour)
-    points.set_markersize(5 if few else 1.5)
 
 
 MOST_ROWS = 40  # most rows that are drawn

@@ -22,7 +22,6 @@ from vstatkit.plots.style import (
 from vstatkit.results.delta_method import Transformed
 from vstatkit.results.dependence_curves import (
     Curve,
-    Profile,
     profile_of,
     profile_variables,
 )
@@ -185,8 +184,19 @@ def plot_profile(
     """
     names = profile_variables(results, variable)
     axes = _panels(names, ax)
+    classes = None if results.predictor is None else results.predictor.classes
     for name, panel in zip(names, axes, strict=True):
-        _draw_profile(panel, results, name, n_points, alpha)
+        profile = profile_of(results, name, n_points)
+        x, observed, prediction = profile.x, profile.observed, profile.prediction
+        if profile.factor and observed is not None:
+            times = observed.value_counts()
+            x = [f"{level}\nn = {times.get(level, 0):,}" for level in x]
+        several = len(prediction.labels) > len(x)
+        outcomes = tuple(map(str, classes or ())) if several else ("mean",)
+        lines = Lines(prediction, x, profile.factor, outcomes, alpha, not several)
+        draw_lines(panel, lines)
+        if not profile.factor and observed is not None:
+            draw_rug(panel, observed)
         alone = ", others at typical values" if len(names) == 1 else ""
         panel.set_xlabel(f"{name}{alone}")
     axes[0].set_ylabel(outcome_text(results))
@@ -243,31 +253,3 @@ def _legend(axes: Any) -> None:
             handles, labels, **place, frameon=False, fontsize="small"
         )
         disable_mathtext(legend.get_texts())
-
-
-def _draw_profile(
-    ax: Axes,
-    results: EnsembleResults,
-    name: str,
-    n_points: int,
-    alpha: float,
-) -> None:
-    profile, predictor = profile_of(results, name, n_points), results.predictor
-    classes = None if predictor is None else predictor.classes
-    several = len(profile.prediction.labels) > len(profile.x)
-    names = tuple(map(str, classes or ())) if several else ("mean",)
-    x = _with_counts(profile) if profile.factor else profile.x
-    lines = Lines(
-        profile.prediction, x, profile.factor, names, alpha, banded=not several
-    )
-    draw_lines(ax, lines)
-    if not profile.factor and profile.observed is not None:
-        draw_rug(ax, profile.observed)
-
-
-def _with_counts(profile: Profile) -> list[str]:
-    """Write levels with their numbers of observations."""
-    if profile.observed is None:
-        return [str(level) for level in profile.x]
-    times = profile.observed.value_counts()
-    return [f"{level}\nn = {times.get(level, 0):,}" for level in profile.x]

@@ -227,14 +227,46 @@ class EnsembleResults(EstimateTable):
         if predictor is None or rows is None:
             return super()._measure_orders()
 
-        def first_values(L: int) -> Floats:
-            return predictor.first(L).values(rows)[:L]
-
-        return measure_orders(self.design, self.B, first_values, self.kind)
+        return measure_orders(
+            self.design,
+            self.B,
+            lambda L: predictor.first(L).values(rows)[:L],
+            self.kind,
+        )
 
     def _restriction_table(self, R: Restrictions) -> EstimateTable:
-        """Add the effects, for restrictions that name them."""
-        return _with_effects(self, R) if isinstance(R, str) else self
+        """Add the effects, for restrictions that name them.
+
+        The name of an estimate that is also one of an effect must not occur in R.
+        """
+        moves = self.effect_values
+        if moves is None or not isinstance(R, str):
+            return self
+        texts, names = label_texts(self.labels), effect_names(moves.frame)
+        new = [place for place, name in enumerate(names) if name not in texts]
+        for name in names:
+            if name in texts and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", R):
+                raise ValueError(
+                    f"{name!r} is the name of an effect and of an estimate. Rename the "
+                    "predictor, change the labels of `at`, or give a matrix with a "
+                    "column for each estimate."
+                )
+        m, e = len(texts), len(new)
+        limit, support = self.limit, self.support
+        if limit is not None:
+            own = np.broadcast_to(np.asarray(limit, dtype=np.float64), m)
+            limit = np.concatenate([own, np.full(e, 2 * own.max())])
+        if support is not None:
+            support = support.join(support.of_differences, m, e)
+        return derive_table(
+            self,
+            EstimateTable,
+            values=np.concatenate([self.values, moves.values[:, new]], axis=1),
+            labels=pd.Index([*texts, *(names[place] for place in new)]),
+            limit=limit,
+            support=support,
+            tails=None if self.tails is None else self.tails.join(m, e),
+        )
 
     def _column_stats(self) -> dict[str, Any]:
         scores = {} if self.scores is None else self.scores.table
@@ -901,42 +933,6 @@ def _predict(
     if out is None:
         return predict_and_warn(read_into_memory(results, data))
     return write_predictions(results, data, out, predict_and_warn)
-
-
-def _with_effects(results: EnsembleResults, R: str) -> EstimateTable:
-    """Add the effects to the estimates, except those with the name of an estimate.
-
-    Such a name must not occur in the restrictions R.
-    """
-    moves = results.effect_values
-    if moves is None:
-        return results
-    texts, names = label_texts(results.labels), effect_names(moves.frame)
-    new = [place for place, name in enumerate(names) if name not in texts]
-    for name in names:
-        if name in texts and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", R):
-            raise ValueError(
-                f"{name!r} is the name of an effect and of an estimate. Rename the "
-                "predictor, change the labels of `at`, or give a matrix with a column "
-                "for each estimate."
-            )
-    m, e = len(texts), len(new)
-    limit, support = results.limit, results.support
-    if limit is not None:
-        own = np.broadcast_to(np.asarray(limit, dtype=np.float64), m)
-        limit = np.concatenate([own, np.full(e, 2 * own.max())])
-    if support is not None:
-        support = support.join(support.of_differences, m, e)
-    tails = None if results.tails is None else results.tails.join(m, e)
-    return derive_table(
-        results,
-        EstimateTable,
-        values=np.concatenate([results.values, moves.values[:, new]], axis=1),
-        labels=pd.Index([*texts, *(names[place] for place in new)]),
-        limit=limit,
-        support=support,
-        tails=tails,
-    )
 
 
 def _out_of_bag(results: EnsembleResults) -> tuple[Continuation, OutOfBag]:

@@ -28,9 +28,7 @@ from vstatkit.inference.linear_tests import (
     scaled_covariance,
     wald_test,
 )
-from vstatkit.inference.normality import (
-    influence_normality,
-)
+from vstatkit.inference.normality import influence_normality
 from vstatkit.inference.population import RowInfluence, population_estimates
 from vstatkit.inference.stopping import Tolerance, tolerance_of
 from vstatkit.kernels.base import KernelKind
@@ -737,7 +735,9 @@ def joint_test(results: EstimateTable, R: Restrictions) -> WaldTest:
     values = _combine_values(results.values, coefs)
     space = directions(values, results.design.weights(0, len(values)))
     rank = len(space.varying)
-    n_independent = _count_independent(coefs)
+    # Restrictions that follow from others are not counted.
+    size = np.abs(coefs).max(axis=1, keepdims=True)
+    n_independent = int(np.linalg.matrix_rank(coefs / np.where(size > 0, size, 1.0)))
     if n_independent > rank >= len(values) - 1:
         raise ValueError(
             f"a joint test of {n_independent} restrictions needs more than "
@@ -781,9 +781,3 @@ def _uncorrelated_directions(
     matrix = scaled_covariance(tests.design, tests.values, own, tests.points)
     vectors = np.linalg.eigh(matrix * np.outer(own.unit, own.unit))[1]
     return np.asarray(vectors.T @ space.varying)
-
-
-def _count_independent(coefs: Floats) -> int:
-    """Count the restrictions that do not follow from others."""
-    size = np.abs(coefs).max(axis=1, keepdims=True)
-    return int(np.linalg.matrix_rank(coefs / np.where(size > 0, size, 1.0)))

@@ -163,7 +163,12 @@ def importance(
     check_number("copies", copies)
     question = PredictorQuestion.of(results, learners, "importance", LEARNERS)
     given = question.coding.variables if variables is None else variables
-    sets = _label_sets(question, [given] if isinstance(given, str) else list(given))
+    listed = [given] if isinstance(given, str) else list(given)
+    if not listed:
+        raise ValueError("`variables` must have at least one predictor; got none.")
+    order = list(question.coding.variables).index
+    ordered = [sorted(question.names(names), key=order) for names in listed]
+    sets = {", ".join(names): names for names in ordered}
     full = question.reader([question.design_matrix])
     n, task = len(question.frame), question.recipe.task
     some = task.oob_rows(n)
@@ -194,17 +199,6 @@ def importance(
     frame.index.name = df.index.name = "predictor"
     loss = float(_shares(weights, known) @ losses.base[known])
     return Importance(frame, loss, how, df, int(known.sum()))
-
-
-def _label_sets(
-    question: PredictorQuestion, given: list[str | Sequence[str]]
-) -> dict[str, list[str]]:
-    """Label the sets of predictors, each ordered as in the formula."""
-    if not given:
-        raise ValueError("`variables` must have at least one predictor; got none.")
-    order = list(question.coding.variables).index
-    sets = [sorted(question.names(names), key=order) for names in given]
-    return {", ".join(names): names for names in sets}
 
 
 def _shares(weights: Floats, known: Bools) -> Floats:

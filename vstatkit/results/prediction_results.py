@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -204,23 +204,15 @@ def with_residuals(results: "EnsembleResults") -> "EnsembleResults":
     return replace(results, errors=collect_residuals(results))
 
 
-class Bounds(NamedTuple):
-    """Limits of new observations."""
-
-    method: str | None  # method that was used; None without limits
-    # Lower and upper limits; NaN if there are too few units for the level; None
-    # without out-of-bag residuals
-    limits: Limits | None
-    note: str | None  # why there are no limits; None for classes
-
-
 def observation_limits(
     prediction: "PredictionResults", alpha: float, method: str | None
-) -> Bounds:
-    """Compute limits of new observations.
+) -> tuple[Limits | None, dict[str, str]]:
+    """Compute limits of new observations, and the `attrs` of their table.
 
     Without a `method` this is "local" if possible, otherwise "residuals", and there are
-    no limits instead of an error if they cannot be computed.
+    no limits instead of an error if they cannot be computed. Limits are NaN if there
+    are too few units for the level, and None without out-of-bag residuals. The attrs
+    are the method that was used, or a note on why there are no limits.
     """
     check_method(method)
     check_alpha(alpha)
@@ -237,19 +229,19 @@ def observation_limits(
         )
         if method is not None:
             raise ValueError(note)
-        return Bounds(None, None, None if classes else note)
+        return None, {} if classes else {"obs_note": note}
     errors, method_used = results.out_of_bag_errors, method
     if method_used is None:
         local = errors is not None and errors.spread is not None
         method_used = "local" if local else "residuals"
     limits = _limits(prediction, alpha, method_used, scores, errors)
     if limits is not None:
-        return Bounds(method_used, limits, None)
+        return limits, {"obs_method": method_used}
     note = _too_few_message(scores, errors, alpha, method_used)
     if method is not None:
         raise ValueError(note)
     unknown = np.full(len(prediction.labels), np.nan)
-    return Bounds(None, (unknown, unknown), note)
+    return (unknown, unknown), {"obs_note": note}
 
 
 def _limits(
@@ -293,46 +285,6 @@ def _too_few_message(
         f"residuals of at least {needed:,} units; there are {n_units:,}. Use a larger "
         f"`alpha`{other}."
     )
-
-
-def tabulate_class_sets(
-    prediction: "PredictionResults", alpha: float, *, by_class: bool
-) -> ClassSets:
-    """Compute `PredictionResults.class_sets`."""
-    check_alpha(alpha)
-    results = prediction.results
-    predictor = predictor_of(results)
-    K = predictor.kernel.n_classes
-    if K is None:
-        raise ValueError(
-            "sets of classes require a categorical response; this one is numeric. "
-            "summary_frame(alpha) has the limits of a new observation."
-        )
-    errors = results.out_of_bag_errors
-    if errors is None or errors.codes is None:
-        raise ValueError(
-            "sets of classes need out-of-bag probabilities of single observations, and "
-            "these results have none: they were saved by an earlier version, fitted "
-            "elsewhere, or with oob=False. Fit again, with oob=True."
-        )
-    classes = tuple(range(K)) if predictor.classes is None else predictor.classes
-    least = class_thresholds(errors, K, alpha, by_class=by_class)
-    if np.isnan(least).any():
-        c = int(np.flatnonzero(np.isnan(least))[0])
-        mine = errors.units[errors.codes == c] if by_class else errors.units
-        of_class = f" of class {classes[c]!r}" if by_class else ""
-        raise ValueError(
-            f"sets at alpha={alpha:g} need at least {least_units(alpha):,} units"
-            f"{of_class} that were out of bag; there are {np.unique(mine).size:,}. Use "
-            "a larger `alpha`."
-        )
-    estimates, index = prediction.estimates.estimate, prediction.labels
-    if K == 2:  # the second class is estimated
-        shares = np.column_stack([1 - estimates, estimates])
-    else:
-        shares = estimates.reshape(-1, K)
-        index = cast("pd.MultiIndex", index)[::K].droplevel("class")
-    return probable_classes(shares, least, index, classes, alpha)
 
 
 KINDS = (".parquet", ".pq", ".csv")  # endings of files with predictions
@@ -409,7 +361,13 @@ def _needed_columns(results: "EnsembleResults", source: Source) -> list[str]:
 def _replace_when_done(path: Path) -> Iterator[Path]:
     """Yield a temporary name; the complete file is then moved into place."""
     machine = f".{path.name}.{socket.gethostname()}"
-    _remove_abandoned(path.parent, machine)
+    # Files of processes of this machine that no longer exist are removed.
+    for part in path.parent.iterdir():
+        rest = part.name.removeprefix(f"{machine}.").removesuffix(".part")
+        named = part.name == f"{machine}.{rest}.part" and rest.isdecimal()
+        if named and not is_alive(int(rest)):
+            with suppress(OSError):  # another process was faster, or has it open
+                part.unlink()
     beside = path.with_name(f"{machine}.{os.getpid()}.part")
     with removed_if_ended(beside):
         try:
@@ -417,16 +375,6 @@ def _replace_when_done(path: Path) -> Iterator[Path]:
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
-
-
-def _remove_abandoned(directory: Path, machine: str) -> None:
-    """Remove temporary files of processes of this machine that no longer exist."""
-    for part in directory.iterdir():
-        rest = part.name.removeprefix(f"{machine}.").removesuffix(".part")
-        named = part.name == f"{machine}.{rest}.part" and rest.isdecimal()
-        if named and not is_alive(int(rest)):
-            with suppress(OSError):  # another process was faster, or has it open
-                part.unlink()
 
 
 @contextmanager
@@ -592,16 +540,13 @@ class PredictionResults(EstimateTable):
         """
         frame = mean_frame(self.estimates, self.labels, alpha)
         method = self.obs_method if obs_method is None else obs_method
-        bounds = observation_limits(self, alpha, method)
-        if bounds.limits is not None:
-            frame.insert(4, "obs_ci_lower", bounds.limits[0])
-            frame.insert(5, "obs_ci_upper", bounds.limits[1])
-        if bounds.method is not None:
-            frame.attrs["obs_method"] = bounds.method
-        if bounds.note is not None:
-            frame.attrs["obs_note"] = bounds.note
-            if bounds.limits is not None:
-                message = f"obs_ci_lower and obs_ci_upper are NaN: {bounds.note}"
+        limits, attrs = observation_limits(self, alpha, method)
+        frame.attrs |= attrs
+        if limits is not None:
+            frame.insert(4, "obs_ci_lower", limits[0])
+            frame.insert(5, "obs_ci_upper", limits[1])
+            if "obs_note" in attrs:
+                message = f"obs_ci_lower and obs_ci_upper are NaN: {attrs['obs_note']}"
                 warnings.warn(message, FewUnitsWarning, stacklevel=2)
         return frame
 
@@ -622,7 +567,39 @@ class PredictionResults(EstimateTable):
             Whether the coverage is for observations of every class, not only on
             average over classes.
         """
-        return tabulate_class_sets(self, alpha, by_class=by_class)
+        check_alpha(alpha)
+        predictor = predictor_of(self.results)
+        K = predictor.kernel.n_classes
+        if K is None:
+            raise ValueError(
+                "sets of classes require a categorical response; this one is numeric. "
+                "summary_frame(alpha) has the limits of a new observation."
+            )
+        errors = self.results.out_of_bag_errors
+        if errors is None or errors.codes is None:
+            raise ValueError(
+                "sets of classes need out-of-bag probabilities of single observations, "
+                "and these results have none: they were saved by an earlier version, "
+                "fitted elsewhere, or with oob=False. Fit again, with oob=True."
+            )
+        classes = tuple(range(K)) if predictor.classes is None else predictor.classes
+        least = class_thresholds(errors, K, alpha, by_class=by_class)
+        if np.isnan(least).any():
+            c = int(np.flatnonzero(np.isnan(least))[0])
+            mine = errors.units[errors.codes == c] if by_class else errors.units
+            of_class = f" of class {classes[c]!r}" if by_class else ""
+            raise ValueError(
+                f"sets at alpha={alpha:g} need at least {least_units(alpha):,} units"
+                f"{of_class} that were out of bag; there are {np.unique(mine).size:,}. "
+                "Use a larger `alpha`."
+            )
+        estimates, index = self.estimates.estimate, self.labels
+        if K == 2:  # the second class is estimated
+            shares = np.column_stack([1 - estimates, estimates])
+        else:
+            shares = estimates.reshape(-1, K)
+            index = cast("pd.MultiIndex", index)[::K].droplevel("class")
+        return probable_classes(shares, least, index, classes, alpha)
 
     def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
         """Draw the predictions with their intervals; see `plots.plot_prediction`."""

@@ -314,31 +314,22 @@ def _contrasts(
     are `f(u_i, v_j) - f(u_i, v_0) - f(u_0, v_j) + f(u_0, v_0)`.
     """
     u, v = (_settings(question, name, grid) for name in pair)
-    means = [_means(question, pair, value, v, background) for value in u]
+    first, second = pair
+    sample = Sample(background, None, len(background), question.coding.variables)
+    means = []  # over the background, each of shape (L, values of the second, c)
+    for start in u:
+        frames = [sample.at({first: start, second: end}) for end in v]
+        rows = pd.concat(frames, ignore_index=True)
+        values = question.values(question.coding.matrix(rows))
+        shaped = values.reshape(len(values), len(v), len(background), -1)
+        means.append(shaped.mean(axis=2))
     away = np.stack(means, axis=1)
     away = away - away[:, :1]
     away = away - away[:, :, :1]
     columns = ["first", "second", "from_first", "to_first", "from_second", "to_second"]
-    rows = [(*pair, u[0], i, v[0], j) for i in u[1:] for j in v[1:]]
-    points = pd.DataFrame(rows, columns=columns)
+    places = [(*pair, u[0], i, v[0], j) for i in u[1:] for j in v[1:]]
+    points = pd.DataFrame(places, columns=columns)
     return away[:, 1:, 1:].reshape(len(away), -1), points
-
-
-def _means(
-    question: PredictorQuestion,
-    pair: tuple[str, str],
-    first_value: Any,
-    others: list[Any],
-    background: pd.DataFrame,
-) -> Floats:
-    """Average predictions over the background, shape (L, values of the second, c)."""
-    sample = Sample(background, None, len(background), question.coding.variables)
-    first, second = pair
-    frames = [sample.at({first: first_value, second: other}) for other in others]
-    rows = question.coding.matrix(pd.concat(frames, ignore_index=True))
-    values = question.values(rows)
-    shaped = values.reshape(len(values), len(others), len(background), -1)
-    return np.asarray(shaped.mean(axis=2))
 
 
 def _settings(question: PredictorQuestion, name: str, grid: int) -> list[Any]:

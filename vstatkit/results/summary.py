@@ -57,17 +57,11 @@ def _columns(
 
 
 def _text_table(
-    cells: list[list[str]],
-    headers: list[str] | None,
-    stubs: list[str],
-    title: str = "",
-    **style: Any,
+    cells: list[list[str]], headers: list[str] | None, stubs: list[str], **style: Any
 ) -> SimpleTable:
     """Make a table of padded texts."""
     formats = {"colwidths": None, "data_fmts": ["%s"] * len(cells[0])}
-    return SimpleTable(
-        cells, headers, stubs, title=title, txt_fmt=fmt_base | formats | style
-    )
+    return SimpleTable(cells, headers, stubs, txt_fmt=fmt_base | formats | style)
 
 
 @dataclass(frozen=True)
@@ -238,9 +232,7 @@ class Lines:
 class Header:
     """Names and values in two columns above the tables; None is left out."""
 
-    def __init__(
-        self, left: dict[str, str | None], right: dict[str, str | None]
-    ) -> None:
+    def __init__(self, left: dict[str, Any], right: dict[str, Any]) -> None:
         sides = [
             [(name, text) for name, text in side.items() if text is not None]
             for side in (left, right)
@@ -250,7 +242,7 @@ class Header:
         self.widths = [max(map(len, cells)) for cells in zip(*self.rows, strict=True)]
         self.width = sum(self.widths) + 5  # with the spaces between the columns
 
-    def table(self, title: str, width: int) -> SimpleTable:
+    def table(self, width: int) -> SimpleTable:
         """Lay the header out over the common width."""
         stub, value, label, second = self.widths
         surplus = width - self.width
@@ -261,7 +253,7 @@ class Header:
             for _, text, name, other in self.rows
         ]
         stubs = [name.ljust(stub) for name, *_ in self.rows]
-        return _text_table(cells, None, stubs, title)
+        return _text_table(cells, None, stubs)
 
 
 def _header(results: EstimateTable, scores: dict[str, float]) -> Header:
@@ -428,32 +420,27 @@ def summarise(
         compact_lines(table, full=full),
         None if fit is None else bias_section(fit),
     ]
-    scores = {} if fit is None or fit.scores is None else fit.scores.table
     notes = summary_notes(table, alpha, full=full)
     if full:
         sections += [components_section(table), normality_section(table)]
     else:
         tests = " and normality tests" if enough_units(table) else ""
         notes.append(f"summary(full=True) adds variance components{tests}.")
+    scores = {} if fit is None or fit.scores is None else fit.scores.table
     title = table.info.title if title is None else title
-    return compose(sections, title, notes, _header(table, scores))
+    return compose([_header(table, scores), *sections], title, notes)
 
 
 def compose(
-    sections: Sequence[Section | Lines | None],
+    sections: Sequence[Header | Section | Lines | None],
     title: str,
     notes: Sequence[str | None],
-    header: Header | None = None,
 ) -> EnsembleSummary:
     """Compose a summary of tables of the same width and numbered notes."""
     shown = [section for section in sections if section is not None]
-    parts = shown if header is None else [header, *shown]
-    width = max(WIDTH, *(part.width for part in parts))
+    width = max(WIDTH, *(section.width for section in shown))
     tables = [section.table(width) for section in shown]
-    if header is None:
-        tables[0].title = title
-    else:
-        tables.insert(0, header.table(title, width))
+    tables[0].title = title
     return EnsembleSummary(tables, [note for note in notes if note is not None], width)
 
 

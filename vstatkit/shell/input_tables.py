@@ -64,20 +64,16 @@ _FOREIGN = (
 )
 
 
-@dataclass(frozen=True)
-class Content:
-    """What a file or a pipe holds."""
-
-    name: str  # what messages call it
-    data: bytes  # its bytes, unpacked
-
-
-def read_content(path: str) -> Content:
-    """Read a file, or standard input where the path is `-`."""
+def read_content(path: str, name: str) -> bytes:
+    """Read the bytes of a file, or of standard input if the path is `-`, unpacked."""
     if path == STDIN:
-        name, packed = "standard input", sys.stdin.buffer.read()
+        packed = sys.stdin.buffer.read()
+    elif not Path(path).exists():
+        raise FileNotFoundError(f"there is no file {path}{_suggest_file(Path(path))}")
+    elif not os.access(path, os.R_OK):
+        raise PermissionError(f"{path} may not be read: see its permissions.")
     else:
-        name, packed = path, _read_bytes(Path(path))
+        packed = Path(path).read_bytes()
     unpack = next((f for mark, f in _PACKED if packed.startswith(mark)), None)
     try:
         data = packed if unpack is None else unpack(packed, name)
@@ -87,18 +83,18 @@ def read_content(path: str) -> Content:
         ) from error
     if not data.strip():
         raise DataError(f"{name} is empty; it needs a header row and rows of data.")
-    return Content(name, data)
+    return data
 
 
-def check_text(content: Content) -> None:
+def check_text(name: str, data: bytes) -> None:
     """Refuse what is no text, and say what to do with it."""
-    start = content.data[:64].lstrip().lower()
+    start = data[:64].lstrip().lower()
     for mark, what, reader in _FOREIGN:
         if start.startswith(mark.lower()):
             raise DataError(
-                _read_elsewhere(content.name, what, reader)
+                _read_elsewhere(name, what, reader)
                 if reader
-                else f"{content.name} is no table as text: it is {what}."
+                else f"{name} is no table as text: it is {what}."
             )
 
 
@@ -107,25 +103,6 @@ def _read_elsewhere(name: str, what: str, reader: str) -> str:
         f"{name} is {what}. Save it as CSV, or in Python use "
         f'vs.fit(formula, {reader}("{name}")).'
     )
-
-
-def check_folder(path: Path) -> None:
-    """Refuse folders without Parquet files."""
-    inside = sorted(file for file in path.rglob("*") if file.is_file())
-    if any(file.name.lower().endswith(PARQUET) for file in inside):
-        return
-    example = f", such as {inside[0]}" if inside else ""
-    raise DataError(
-        f"{path} is a folder without Parquet files; give the name of a file{example}."
-    )
-
-
-def _read_bytes(path: Path) -> bytes:
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}{_suggest_file(path)}")
-    if not os.access(path, os.R_OK):
-        raise PermissionError(f"{path} may not be read: see its permissions.")
-    return path.read_bytes()
 
 
 def _suggest_file(path: Path) -> str:
@@ -261,25 +238,32 @@ def open_table(path: str, text_format: TextFormat) -> InputTable:
     """Read a file, or standard input; large files are left to be read in batches."""
     place = Path(path)
     if path != STDIN and place.is_dir():
-        check_folder(place)
-        return InputTable(place)
-    if path != STDIN and place.exists():
-        name = place.name.lower()
-        if name.endswith(PARQUET):
+        inside = sorted(file for file in place.rglob("*") if file.is_file())
+        if any(file.name.lower().endswith(PARQUET) for file in inside):
             return InputTable(place)
-        if name.endswith(CSV + TSV) and place.stat().st_size > STREAMED_BYTES:
+        example = f", such as {inside[0]}" if inside else ""
+        raise DataError(
+            f"{place} is a folder without Parquet files; give the name of a "
+            f"file{example}."
+        )
+    if path != STDIN and place.exists():
+        ending = place.name.lower()
+        if ending.endswith(PARQUET):
+            return InputTable(place)
+        if ending.endswith(CSV + TSV) and place.stat().st_size > STREAMED_BYTES:
             return InputTable(_open_large(place, text_format))
-    content = read_content(path)
-    if content.data.startswith(b"PAR1"):  # the mark of Parquet files
-        import_optional("pyarrow", f"the Parquet file in {content.name}")
-        return InputTable(pd.read_parquet(io.BytesIO(content.data)))
-    return read_text(content, text_format)
+    name = "standard input" if path == STDIN else path
+    data = read_content(path, name)
+    if data.startswith(b"PAR1"):  # the mark of Parquet files
+        import_optional("pyarrow", f"the Parquet file in {name}")
+        return InputTable(pd.read_parquet(io.BytesIO(data)))
+    return read_text(name, data, text_format)
 
 
-def read_text(content: Content, text_format: TextFormat) -> InputTable:
-    """Read a table that is text."""
-    check_text(content)
-    text, name = _decode(content, text_format.encoding), content.name
+def read_text(name: str, data: bytes, text_format: TextFormat) -> InputTable:
+    """Read a table that is text; messages call it by its name."""
+    check_text(name, data)
+    text = _decode(name, data, text_format.encoding)
     sep = text_format.separator_of(name)
     open_text = partial(io.StringIO, text, newline="")
     header = _read_header(open_text(), sep, name)
@@ -322,14 +306,14 @@ def read_text(content: Content, text_format: TextFormat) -> InputTable:
     )
 
 
-def _decode(content: Content, encoding: str) -> str:
+def _decode(name: str, data: bytes, encoding: str) -> str:
     try:
-        text = content.data.decode(encoding).removeprefix("\ufeff")
+        text = data.decode(encoding).removeprefix("\ufeff")
     except UnicodeError as error:
-        raise encoding_error(content.name, encoding, error) from None
+        raise encoding_error(name, encoding, error) from None
     if "\0" in text[:10_000]:
         raise DataError(
-            f"{content.name} is no text; it has to be a table in CSV or Parquet. Give "
+            f"{name} is no text; it has to be a table in CSV or Parquet. Give "
             "--encoding utf-16-le or utf-16-be if it is UTF-16 without a mark."
         )
     return text if "\n" in text else text.replace("\r", "\n")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, cast
+from typing import Any, TextIO
 
 import pandas as pd
 
@@ -19,15 +19,6 @@ from vstatkit.exceptions import DataError
 from vstatkit.sources.source import BATCH_ROWS, import_optional
 
 SPACES = r"\s+"  # any number of spaces between fields, as pandas writes it
-
-
-def open_packed(path: Path) -> BinaryIO:
-    """Open a file that may be compressed, as its name says."""
-    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    suffix = path.suffix.lower()
-    if suffix == ".zst":
-        openers[suffix] = import_optional("zstandard", f"reading {path}").open
-    return cast("BinaryIO", openers.get(suffix, open)(path, "rb"))
 
 
 def read_records(
@@ -160,7 +151,12 @@ class CsvSource:
 
     def open_text(self) -> TextIO:
         """Open the file as text, decompressed."""
-        return io.TextIOWrapper(open_packed(self.path), self.encoding, newline="")
+        openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+        suffix = self.path.suffix.lower()
+        if suffix == ".zst":
+            openers[suffix] = import_optional("zstandard", f"reading {self.path}").open
+        packed = openers.get(suffix, open)(self.path, "rb")
+        return io.TextIOWrapper(packed, self.encoding, newline="")
 
     @contextmanager
     def reading(self) -> Iterator[None]:

@@ -234,24 +234,6 @@ def _resolve_estimators(names: list[str], first: FirstData) -> list[str]:
     return list(aliases)
 
 
-@dataclasses.dataclass(frozen=True)
-class Ratio:
-    """Mean estimated variance over the true variance."""
-
-    value: Floats
-    spread: Floats  # standard error of `value`, times the root of `iterations`
-    iterations: int
-
-    def half_width(self, level: float, others: int | None = None) -> Floats:
-        """Bound the sampling error at a two-sided level.
-
-        With `others`, the number of iterations of a second study, bound the
-        difference of the two studies.
-        """
-        share = 1 / self.iterations + (1 / others if others else 0)
-        return np.asarray(normal_quantile(level) * self.spread * np.sqrt(share))
-
-
 def normal_quantile(level: float) -> float:
     """Two-sided quantile of the normal distribution."""
     return float(stats.norm.isf((1 - level) / 2))
@@ -262,16 +244,29 @@ def true_variance(mean: Floats) -> Floats:
     return np.asarray(mean.var(axis=0, ddof=1))
 
 
-def variance_ratio(mean: Floats, variance: Floats) -> Ratio:
+def variance_ratio(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
     """Divide the mean estimated variance by the true one; iterations are first axis.
 
     Both are estimated from the same iterations. To first order, iteration j changes
-    the ratio R by `(V_j - R (f_j - fbar)**2) / s2` divided by their number.
+    the ratio R by `(V_j - R (f_j - fbar)**2) / s2` divided by their number. Also return
+    the spread of these changes: the standard error of R times the root of the number.
     """
     truth = true_variance(mean)
     value = variance.mean(axis=0) / truth
     changes = (variance - value * (mean - mean.mean(axis=0)) ** 2) / truth
-    return Ratio(value, changes.std(axis=0, ddof=1), len(mean))
+    return value, changes.std(axis=0, ddof=1)
+
+
+def ratio_bound(
+    spread: Floats, level: float, iterations: int, others: int | None = None
+) -> Floats:
+    """Bound the sampling error of a ratio with this spread, at a two-sided level.
+
+    With `others`, the number of iterations of a second study, bound the difference of
+    the two studies.
+    """
+    share = 1 / iterations + (1 / others if others else 0)
+    return np.asarray(normal_quantile(level) * spread * np.sqrt(share))
 
 
 def covers_mean(mean: Floats, half_width: Floats) -> Floats:
@@ -303,9 +298,10 @@ def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
     varying = np.where(np.ptp(mean, axis=0) == 0, 0.0, mean)
     inside = covers_mean(varying, half)
     with np.errstate(divide="ignore", invalid="ignore"):  # the variance may be zero
-        ratio = variance_ratio(np.broadcast_to(varying, variance.shape), variance)
-    value = np.where(np.isinf(ratio.value), np.nan, ratio.value)
-    error = ratio.half_width(BOUNDS)
+        wide = np.broadcast_to(varying, variance.shape)
+        ratio, spread = variance_ratio(wide, variance)
+    value = np.where(np.isinf(ratio), np.nan, ratio)
+    error = ratio_bound(spread, BOUNDS, len(mean))
     bounds = binomial_interval(inside.sum(axis=0), len(mean), BOUNDS)
     rows = []
     cells = map(enumerate, (arm.measure.methods, arm.sizes, points))
@@ -325,7 +321,7 @@ def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
                 "coverage": inside[:, i, j, q].mean(),
                 "coverage_lower": bounds[0][at],
                 "coverage_upper": bounds[1][at],
-                "ratio_spread": ratio.spread[at],
+                "ratio_spread": spread[at],
                 "iterations": len(mean),
             }
         )

@@ -15,11 +15,7 @@ from tqdm.auto import tqdm
 
 from vstatkit._typing import Floats
 from vstatkit.exceptions import CheckpointError
-from vstatkit.storage.checkpoint import (
-    lock_directory,
-    settle_settings,
-    write_file,
-)
+from vstatkit.storage.checkpoint import lock_directory, settle_settings, write_file
 from vstatkit.validation import is_whole
 from vstatkit.workers import in_parallel
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Bools, Floats
-from vstatkit.studies.coverage import true_variance, variance_ratio
+from vstatkit.studies.coverage import ratio_bound, true_variance, variance_ratio
 from vstatkit.studies.dgps import Line
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.methods import Components
@@ -148,7 +148,7 @@ def summarise_cells(cells: Sequence[Cell]) -> pd.DataFrame:
     """Tabulate quartiles, ratio to the true variance and share of negatives."""
     rows = []
     for cell in cells:
-        ratio = variance_ratio(cell.mean, cell.variance)
+        ratio, spread = variance_ratio(cell.mean, cell.variance)
         quartiles = np.quantile(cell.variance, [0.25, 0.5, 0.75])
         rows.append(
             {
@@ -164,8 +164,8 @@ def summarise_cells(cells: Sequence[Cell]) -> pd.DataFrame:
                 "negative": float(np.mean(cell.variance < 0)),
                 "zeta_1": cell.zeta_1.mean(),
                 "zeta_k": cell.zeta_k.mean(),
-                "ratio": float(ratio.value),
-                "ratio_bound": float(ratio.half_width(0.95)),
+                "ratio": float(ratio),
+                "ratio_bound": float(ratio_bound(spread, 0.95, len(cell.mean))),
             }
         )
     return pd.DataFrame(rows)
@@ -273,13 +273,18 @@ def _ratio_table(table: pd.DataFrame) -> pd.DataFrame:
 
 def draw_samplings(cells: Sequence[Cell], k: int, field: str) -> "Figure":
     """Plot IM, BM and IJ for both samplings."""
+    from matplotlib.ticker import LogLocator  # noqa: PLC0415 only figures need it
+
     panels = {
         f"Subsamples {text}, k = {k}": _select_cells(cells, letter, k, RAW)
         for letter, text in SAMPLING.items()
     }
     figure, axes = _draw_panels(panels, RAW, field, room=2)
-    if field == "zeta_k":
-        _label_plainly(axes)
+    # Axes of zeta_k span little more than a decade: label 0.2, 0.5, 1, 2.
+    for ax in axes if field == "zeta_k" else ():
+        ax.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("{x:g}")
     return figure
 
 
@@ -385,16 +390,6 @@ def _draw_boxes(
     ax.set(yscale="log", xlim=(-0.5, len(SIZES) - 0.5), xlabel="Trees B")
     ax.set_xticks(range(len(SIZES)), [f"{B}" for B in SIZES])
     clean_axes(ax)
-
-
-def _label_plainly(axes: Sequence["Axes"]) -> None:
-    """Label 0.2, 0.5, 1, 2 on axes that span little more than a decade."""
-    from matplotlib.ticker import LogLocator  # noqa: PLC0415
-
-    for ax in axes:
-        ax.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-        ax.yaxis.set_major_formatter("{x:g}")
-        ax.yaxis.set_minor_formatter("{x:g}")
 
 
 # Variance components as the number of learners grows.

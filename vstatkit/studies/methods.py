@@ -23,11 +23,7 @@ from vstatkit.variance.moments import (
     moments_from_sums,
     sum_ensemble,
 )
-from vstatkit.variance.registry import (
-    ESTIMATORS,
-    estimate_components,
-    moment_estimator,
-)
+from vstatkit.variance.registry import ESTIMATORS, estimate_components, moment_estimator
 
 
 @dataclass(frozen=True)

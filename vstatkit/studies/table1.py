@@ -6,7 +6,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,10 +97,6 @@ def load_dataset(name: str, path: Path | None = None) -> Source:
     return SOURCES[name](resolve_data_path(path))
 
 
-def _from_loader(loader: Callable[[], pd.DataFrame]) -> Callable[[Path | None], Source]:
-    return lambda path: _from_frame(loader())
-
-
 def _from_frame(frame: pd.DataFrame) -> Observations:
     """Take the last column as the response."""
     if frame.isna().any(axis=None):
@@ -188,12 +183,12 @@ def _retinopathy(path: Path | None) -> Observations:
 # Data sets in the order of the table.
 SOURCES: dict[str, Callable[[Path | None], Source]] = {
     "boston": _boston,
-    "diabetes": _from_loader(partial(datasets.diabetes, scaled=True)),
+    "diabetes": lambda path: _from_frame(datasets.diabetes(scaled=True)),
     "MARS": lambda path: SimulatedTable(Mars()),
-    "iris": _from_loader(datasets.iris),
-    "digits": _from_loader(datasets.digits),
+    "iris": lambda path: _from_frame(datasets.iris()),
+    "digits": lambda path: _from_frame(datasets.digits()),
     "retinopathy": _retinopathy,
-    "breast_cancer": _from_loader(datasets.breast_cancer),
+    "breast_cancer": lambda path: _from_frame(datasets.breast_cancer()),
 }
 
 
@@ -234,7 +229,6 @@ class Prediction:
             X[train],
             y[train],
             n_classes=self.source.n_classes,
-            weights=None,
             options={},
         )
         draws = iteration_stream(seed, self.name, iteration, Draw.ENSEMBLE)
@@ -353,23 +347,23 @@ def best_fractions(dataset: str, record: Record) -> pd.DataFrame:
         top = int(merit.mean(axis=0).argmax())
         printed = sign * _printed_rows(dataset, letter)["score"].to_numpy()
         others = [j for j in range(len(FRACTIONS)) if j != top]
-        steps = [(j + 1, j) if j < top else (j - 1, j) for j in others]
+        gains = [_gain(merit[:, top] - merit[:, j]) for j in others]
+        steps = [merit[:, j + 1 if j < top else j - 1] - merit[:, j] for j in others]
         rows.append(
             {
                 "dataset": dataset,
                 "statistic": letter,
                 "best": FRACTIONS[top],
                 "best_printed": FRACTIONS[int(printed.argmax())],
-                "beats": sum(_gain(merit, top, j) > 2 for j in others),
-                "declines": all(_gain(merit, near, far) > -2 for near, far in steps),
+                "beats": sum(gain > 2 for gain in gains),
+                "declines": all(_gain(step) > -2 for step in steps),
             }
         )
     return pd.DataFrame(rows)
 
 
-def _gain(merit: Floats, column: int, other: int) -> float:
-    """Compute the paired gain of a column over another, in standard errors."""
-    gain = merit[:, column] - merit[:, other]
+def _gain(gain: Floats) -> float:
+    """Divide the mean of paired gains by its standard error."""
     error = gain.std(ddof=1) / np.sqrt(len(gain))
     return float(gain.mean() / error) if error > 0 else float(np.sign(gain.mean()) * 99)
 
@@ -389,8 +383,7 @@ def discrepancies(dataset: str, record: Record) -> dict[str, Any]:
         by_split[letter] = np.ptp(means, axis=1)
         printed = _printed_rows(dataset, letter)["score"].to_numpy()
         row[f"{letter}_printed"] = float(np.ptp(printed))
-    pair = np.stack([by_split["U"], by_split["V"]], axis=1)
-    return row | {"gain": _gain(pair, 0, 1)}
+    return row | {"gain": _gain(by_split["U"] - by_split["V"])}
 
 
 def report(findings: Findings) -> Report:

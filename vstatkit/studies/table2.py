@@ -9,7 +9,7 @@ from scipy import stats
 
 from vstatkit._typing import Floats
 from vstatkit.inference.normality import normality_tests
-from vstatkit.studies.coverage import Ratio, interval_frame, normal_quantile
+from vstatkit.studies.coverage import interval_frame, normal_quantile, ratio_bound
 from vstatkit.studies.dgps import Mars
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
 from vstatkit.studies.methods import Intervals, Method
@@ -126,15 +126,6 @@ def normality_statistic(mean: Floats) -> Floats:
     return normality_tests(mean)["omnibus"].to_numpy(dtype=np.float64)
 
 
-def ratio_of(frame: pd.DataFrame) -> Ratio:
-    """Read the ratios of a table by `interval_frame`."""
-    return Ratio(
-        frame["ratio"].to_numpy(dtype=np.float64),
-        frame["ratio_spread"].to_numpy(dtype=np.float64),
-        int(frame["iterations"].iloc[0]),
-    )
-
-
 def measured_frame(record: Record, study: Simulation) -> pd.DataFrame:
     """Tabulate all methods by the paper's k and B."""
     frames = []
@@ -147,16 +138,13 @@ def measured_frame(record: Record, study: Simulation) -> pd.DataFrame:
 
 def normality_frame(record: Record, study: Simulation) -> pd.DataFrame:
     """Compute the normality statistic of every cell."""
-    rows = []
+    frames = []
     for k, arm in zip(SUBSAMPLES, study.arms, strict=True):
-        mean = record[f"{arm.label}/mean"]
         for i, B in enumerate(SIZES):
-            statistics = normality_statistic(mean[:, i, :])
-            rows += [
-                {"k": k, "B": B, "point": point, "measured": value}
-                for point, value in zip(POINTS, statistics, strict=True)
-            ]
-    return pd.DataFrame(rows)
+            measured = normality_statistic(record[f"{arm.label}/mean"][:, i, :])
+            columns = {"k": k, "B": B, "point": POINTS, "measured": measured}
+            frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)
 
 
 def compare(record: Record, study: Simulation) -> pd.DataFrame:
@@ -178,14 +166,16 @@ def compare(record: Record, study: Simulation) -> pd.DataFrame:
     measured = measured_frame(record, study)
     for method, column in PRINTED_COLUMN.items():
         cells = measured[measured["method"] == method].merge(printed, on=KEYS)
-        share_bound = proportion_bound(
+        iterations = int(cells["iterations"].iloc[0])
+        spread = cells["ratio_spread"].to_numpy(dtype=np.float64)
+        of_ratios = ratio_bound(spread, LEVEL, iterations, PRINTED_ITERATIONS)
+        of_shares = proportion_bound(
             cells["coverage"].to_numpy(dtype=np.float64),
-            int(cells["iterations"].iloc[0]),
+            iterations,
             (cells[f"coverage_{column}"] / 100).to_numpy(dtype=np.float64),
             PRINTED_ITERATIONS,
         )
-        ratio_bound = ratio_of(cells).half_width(LEVEL, PRINTED_ITERATIONS)
-        bounds = {"ratio": (1, ratio_bound), "coverage": (100, share_bound)}
+        bounds = {"ratio": (1, of_ratios), "coverage": (100, of_shares)}
         for quantity, (unit, bound) in bounds.items():
             part = cells.assign(
                 quantity=quantity,

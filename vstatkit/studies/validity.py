@@ -17,11 +17,7 @@ from scipy import stats
 from vstatkit._typing import Floats
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.studies import validity_experiments as experiments
-from vstatkit.studies.coverage import (
-    normal_quantile,
-    true_variance,
-    variance_ratio,
-)
+from vstatkit.studies.coverage import normal_quantile, true_variance, variance_ratio
 from vstatkit.studies.dgps import DGP, DGPS, select_dgps
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.registry import Plan, Study
@@ -206,12 +202,12 @@ def _tabulate_points(
     inside = covers_centre(mean, lower, upper)
     wide = np.broadcast_to(mean[:, None, :], lower.shape)
     with np.errstate(divide="ignore", invalid="ignore"):  # the variance may be zero
-        ratio = variance_ratio(wide, record["variance"])
+        ratio, spread = variance_ratio(wide, record["variance"])
         ideal = 2 * normal_quantile(1 - ALPHA) * np.sqrt(true_variance(mean))
         width = (upper - lower) / ideal
     columns = {
-        "ratio": ratio.value,
-        "ratio_se": ratio.spread / np.sqrt(ratio.iterations),
+        "ratio": ratio,
+        "ratio_se": spread / np.sqrt(len(mean)),
         "coverage": inside.mean(axis=0),
         "coverage_se": standard_error(inside),
         "mean_width": width.mean(axis=0),
