@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.oob_scores import Scores, score
 from vstatkit.ensemble.prediction import Predictor, feature_array
-from vstatkit.ensemble.query import Query, build_query, effect_values
+from vstatkit.ensemble.query import build_query, effect_values
 from vstatkit.forest.base import Forest, check_response
-from vstatkit.formula.parse import ParsedFormula, parse_table, response_name
+from vstatkit.formula.parse import parse_table, response_name
 from vstatkit.inference.intervals import Tails, prediction_support
 from vstatkit.inference.stopping import robust_share
 from vstatkit.interop.arrays import from_arrays
@@ -309,11 +309,15 @@ def from_sklearn(
         # Trees average responses; other learners may leave their range.
         limit = float(np.ptp(adopted.y)) / 2 if trees else None
         tails = Tails(0.0, np.nan, *response_bounds(adopted.y)) if trees else Tails()
-    query = _query(parsed, predictor, at)
-    assert query.rows is not None  # learners predict
-    evaluation = Evaluation(
-        predictor.values(query.rows), adopted.learners, None
-    ).with_moves(len(query.labels))
+    query = build_query(cast(Any, kernel), parsed, None)
+    rows = query.rows
+    assert rows is not None  # learners predict
+    if at is not None:
+        given, index = predictor.rows(at)
+        rows = np.concatenate([given, rows[1:]])  # moves, after the typical row
+        query = changed(query, rows=rows, labels=predictor.labels(index))
+    evaluation = Evaluation(predictor.values(rows), adopted.learners, None)
+    evaluation = evaluation.with_moves(len(query.labels))
     results = from_arrays(
         adopted.counts,
         evaluation.values[:, : len(query.labels)],
@@ -344,17 +348,6 @@ def from_sklearn(
         support=prediction_support(kernel, results.design.n),
         tails=tails,
     ).with_variance(variance)
-
-
-def _query(parsed: ParsedFormula, predictor: Predictor, at: Any) -> Query:
-    """Build the query points, followed by the settings of the effects."""
-    kernel: Any = predictor.kernel
-    query = build_query(kernel, parsed, None)
-    if at is None or query.rows is None:
-        return query
-    rows, index = predictor.rows(at)
-    rows = np.concatenate([rows, query.rows[1:]])  # moves, after the typical row
-    return changed(query, rows=rows, labels=predictor.labels(index))
 
 
 def _own_results(

@@ -395,12 +395,17 @@ def profile_of(results: "EnsembleResults", variable: str, n_points: int) -> Prof
         )
     frame = training_frame(results)
     observed = None if frame is None else frame[variable]
-    factor = predictor.is_category(variable)
+    factor, moves = predictor.is_category(variable), results.effect_values
     x: Any
-    if factor:
-        x = _profile_levels(results, variable, observed)
-    else:
+    if not factor:
         x = _profile_grid(results, variable, observed, n_points)
+    elif observed is not None:
+        x = list(as_variables(observed.to_frame()).levels(variable))
+    elif moves is None or variable not in moves.frame.index.get_level_values(0):
+        raise ValueError(f"these results do not have the levels of {variable!r}.")
+    else:
+        own_moves = moves.frame.loc[[variable]]
+        x = list(dict.fromkeys([*own_moves["from"], *own_moves["to"]]))
     rows = pd.concat([typical] * len(x), ignore_index=True)
     column = pd.Series(x)
     if isinstance(typical[variable].dtype, pd.CategoricalDtype):
@@ -439,16 +444,3 @@ def _profile_grid(
         if 1 < values.size <= n_points:
             return values
     return np.linspace(*results.info.ranges[name], n_points)
-
-
-def _profile_levels(
-    results: "EnsembleResults", name: str, observed: pd.Series | None
-) -> list[Any]:
-    """List levels of a factor in the training data, or in the effects."""
-    if observed is not None:
-        return list(as_variables(observed.to_frame()).levels(name))
-    moves = results.effect_values
-    if moves is None or name not in moves.frame.index.get_level_values(0):
-        raise ValueError(f"these results do not have the levels of {name!r}.")
-    own_moves = moves.frame.loc[[name]]
-    return list(dict.fromkeys([*own_moves["from"], *own_moves["to"]]))

@@ -4,7 +4,7 @@ import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, overload
@@ -395,11 +395,7 @@ class EnsembleResults(EstimateTable):
         Series, or DataFrame with a column for each of more than two classes
             With `out`, the path of the file, which has one row per row of the data.
         """
-
-        def predict_rows(rows: DataLike) -> pd.Series | pd.DataFrame:
-            means = predict_means(self, rows)
-            return means if out is None else pd.DataFrame(means)
-
+        predict_rows = partial(predict_means, self)
         means: pd.Series | pd.DataFrame | Path = _predict(self, data, out, predict_rows)
         return means
 

@@ -244,7 +244,16 @@ def _line(
     leverage: Floats | None,
     unit_of_row: Ints,
 ) -> dict[str, float]:
-    """Compute a line of the table."""
+    r"""Compute a line of the table: the mean reduction, its errors over data sets.
+
+    Notes
+    -----
+    A unit has influence through the reductions of its own rows, and through the
+    learners that saw it. Reductions are linear in the learners to the first order,
+    with the values :math:`\bar d + L \sum_i w_i p_{bi}` for weights w that add up to
+    one, so the standard error is that of an average over rows; see
+    `population_estimates`.
+    """
     design, through = results.design, results.design.name in THROUGH
     known = np.isfinite(losses.saved)
     shares = _shares(weights, known)
@@ -261,7 +270,14 @@ def _line(
             freedom=float(np.average(leverage, weights=counted)),
         ).pvalue
     if leverage is not None and through:
-        error, df = _spread(results, losses, weights, unit_of_row)
+        reductions, parts = losses.saved[known], losses.parts[:, known]
+        values = shares @ reductions + len(parts) * (parts @ shares)[:, None]
+        units = unit_of_row[known]
+        rows = row_influence(reductions[:, None], shares, units, design.n)
+        first = estimate(design, values, results.variance)
+        points = RowInfluence(rows, shared=True)
+        spread = population_estimates(first, design, values, points, None)
+        error, df = float(spread.bse[0]), float(spread.df[0])
         # Without a reduction the first order vanishes, and the second order counts.
         own = average_differences(
             losses.weighted(weights), design, unit_of_row, skewness=False
@@ -274,30 +290,3 @@ def _line(
         "p_value": pvalue,
         "df": df,
     }
-
-
-def _spread(
-    results: "EnsembleResults",
-    losses: LossDifferences,
-    weights: Floats,
-    unit_of_row: Ints,
-) -> tuple[float, float]:
-    r"""Estimate the standard error of a mean reduction over data sets, and its df.
-
-    Notes
-    -----
-    A unit has influence through the reductions of its own rows, and through the
-    learners that saw it. Reductions are linear in the learners to the first order,
-    with the values :math:`\bar d + L \sum_i w_i p_{bi}` for weights w that add up to
-    one, so the standard error is that of an average over rows; see
-    `population_estimates`.
-    """
-    design, known = results.design, np.isfinite(losses.saved)
-    saved, L = losses.saved[known], len(losses.parts)
-    shares = _shares(weights, known)
-    values = shares @ saved + L * (losses.parts[:, known] @ shares)[:, None]
-    rows = row_influence(saved[:, None], shares, unit_of_row[known], design.n)
-    first = estimate(design, values, results.variance)
-    points = RowInfluence(rows, shared=True)
-    estimates = population_estimates(first, design, values, points, None)
-    return float(estimates.bse[0]), float(estimates.df[0])

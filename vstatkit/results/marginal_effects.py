@@ -399,11 +399,18 @@ def effect_moves(
     """List moves as in the effects table: between quantiles, or from the reference."""
     selected, moves = select_variables(variables, predictor), []
     for name in selected:
-        if isinstance(variables, Mapping):
-            ends = [_check_ends(name, variables[name])]
+        if not isinstance(variables, Mapping):
+            moves_of_name = default_moves(name, predictor, observed)
         else:
-            ends = default_moves(name, predictor, observed)
-        moves += [_move_all(name, start, end, n_rows) for start, end in ends]
+            ends: Any = variables[name]
+            if not isinstance(ends, list | tuple | np.ndarray) or len(ends) != 2:
+                raise ValueError(
+                    "a dict of `variables` must have both ends of each move, such as "
+                    f"{{{name!r}: (0, 1)}}; got {reprlib.repr(ends)}. Give rows to "
+                    "average over as data=..."
+                )
+            moves_of_name = [(ends[0], ends[1])]
+        moves += [_move_all(name, *pair, n_rows) for pair in moves_of_name]
     _check_moves(moves, selected)
     return moves
 
@@ -431,17 +438,6 @@ def _ends_note(
     if isinstance(variables, Mapping) or not new:
         return ()
     return observed.notes(f"the ends of {list_names(new)} are")
-
-
-def _check_ends(name: Any, ends: Any) -> Any:
-    """Check both ends of a move."""
-    if isinstance(ends, list | tuple | np.ndarray) and len(ends) == 2:
-        return ends
-    raise ValueError(
-        f"a dict of `variables` must have both ends of each move, such as "
-        f"{{{name!r}: (0, 1)}}; got {reprlib.repr(ends)}. Give rows to average over as "
-        "data=..."
-    )
 
 
 def _check_moves(moves: Sequence[Move], selected: Sequence[Any]) -> None:

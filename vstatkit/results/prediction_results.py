@@ -119,7 +119,25 @@ class ClassSets(pd.DataFrame):
         """Draw the sets, with probabilities as shades; at most 40 rows."""
         from vstatkit.plots.estimates import draw_sets  # noqa: PLC0415 on demand
 
-        return draw_sets(shown_shares(self), self, ax)
+        whole = getattr(self, "probabilities", None)
+        if isinstance(whole, pd.DataFrame):
+            names = [name for name in whole.columns if name in self.columns]
+            rows, labels = whole, self.index
+            if not labels.equals(whole.index):
+                known = labels.isin(whole.index).all()
+                rows = whole.loc[labels] if known else whole.iloc[:0]
+            if names and len(rows) == len(self):
+                probable = self.attrs["least_probability"]
+                least = np.array([probable[name] for name in names])
+                in_sets = members(rows[names].to_numpy(), least)
+                if np.array_equal(in_sets, self[names].to_numpy()):
+                    return draw_sets(rows[names], self, ax)
+        raise ValueError(
+            "`plot` needs rows of sets as `class_sets` returns them, with unique "
+            "labels; these were changed, or their labels repeat. Draw the sets before "
+            "you change them, or predict the rows: "
+            "get_prediction(rows).class_sets().plot()."
+        )
 
 
 def _sets_or_frame(*args: Any, **options: Any) -> pd.DataFrame:
@@ -127,27 +145,6 @@ def _sets_or_frame(*args: Any, **options: Any) -> pd.DataFrame:
     frame = pd.DataFrame(*args, **options)
     sets = len(frame.columns) > 0 and all(kind.kind == "b" for kind in frame.dtypes)
     return ClassSets(frame) if sets else frame
-
-
-def shown_shares(sets: ClassSets) -> pd.DataFrame:
-    """Return the probabilities of the selected rows and classes, by their labels."""
-    whole = getattr(sets, "probabilities", None)
-    if isinstance(whole, pd.DataFrame):
-        names = [name for name in whole.columns if name in sets.columns]
-        rows, labels = whole, sets.index
-        if not labels.equals(whole.index):
-            known = labels.isin(whole.index).all()
-            rows = whole.loc[labels] if known else whole.iloc[:0]
-        if names and len(rows) == len(sets):
-            least = np.array([sets.attrs["least_probability"][name] for name in names])
-            in_sets = members(rows[names].to_numpy(), least)
-            if np.array_equal(in_sets, sets[names].to_numpy()):
-                return rows[names]
-    raise ValueError(
-        "`plot` needs rows of sets as `class_sets` returns them, with unique labels; "
-        "these were changed, or their labels repeat. Draw the sets before you change "
-        "them, or predict the rows: get_prediction(rows).class_sets().plot()."
-    )
 
 
 def members(shares: Floats, least: Floats) -> Bools:
@@ -294,7 +291,7 @@ def write_predictions(
     results: "EnsembleResults",
     data: DataLike,
     out: str | PathLike[str],
-    tabulate: Callable[[pd.DataFrame], pd.DataFrame],
+    tabulate: Callable[[pd.DataFrame], pd.Series | pd.DataFrame],
 ) -> Path:
     """Write predictions to a Parquet or CSV file in batches, and return its path.
 
@@ -310,7 +307,7 @@ def write_predictions(
         for batch in _batches(results, data):
             places = pd.RangeIndex(first, first + len(batch))
             try:
-                table = tabulate(batch.set_axis(places))
+                table = pd.DataFrame(tabulate(batch.set_axis(places)))
             except FormulaError as error:
                 if first == 0:
                     raise

@@ -88,16 +88,12 @@ def _line_simulation(
     )
 
 
-def _arm_label(letter: str, k: int) -> str:
-    return f"{letter}/k={k}"
-
-
 def bias_simulation(scale: Scale = FULL) -> Simulation:
     """Build the simulation: trees that split on `x`, evaluated at x = 10."""
     arms: list[Arm] = []
     sizes = scale.sizes(SIZES)
     for (letter, replace), k in product(STATISTICS.items(), SUBSAMPLES):
-        size, label = k // scale.units, _arm_label(letter, k)
+        size, label = k // scale.units, f"{letter}/k={k}"
         arms.append(Arm(label, size, sizes, Components(METHODS[letter]), replace))
         for B, learners in zip(SIZES, sizes, strict=True):
             options = {"n_in": max(2, N_IN[B] // scale.learners)}
@@ -132,7 +128,7 @@ def split_cells(record: Record, study: Simulation) -> list[Cell]:
     learners = study.arms[0].sizes[REFERENCE]
     cells: list[Cell] = []
     for letter, k, (i, B) in product(STATISTICS, SUBSAMPLES, enumerate(SIZES)):
-        label = _arm_label(letter, k)
+        label = f"{letter}/k={k}"
         mean = record[f"{label}/mean"][:, REFERENCE, 0]
         places = [("im", f"{label}/IM/{B}", 0, 0)]
         places += [(method, label, i, j) for j, method in enumerate(METHODS[letter])]
