@@ -80,13 +80,12 @@ def from_arrays(
         compares_groups=compares_groups(variance),
     )
     names = [f"h{j}" for j in range(h.shape[1])] if labels is None else labels
-    info = ModelInfo("Ensemble Results", name, name, design.n, coefficients=True)
     return EnsembleResults(
         design=design,
         values=h,
         labels=index_of_length(names, h.shape[1], "labels"),
         variance=resolve_for_design(variance, design, kernel),
-        info=info,
+        info=ModelInfo("Ensemble Results", name, name, design.n, coefficients=True),
         units=pd.RangeIndex(design.n)
         if units is None
         else index_of_length(units, design.n, "units"),

@@ -184,9 +184,7 @@ def _cells(
     if term not in column.frame.index:
         return "", ""
     row = dict(zip(NUMBERS, column.frame.loc[term].to_numpy(), strict=True))
-    mark = ""
-    if stars:
-        mark = next((text for p, text in STARS if row["p_value"] < p), "")
+    mark = next((text for p, text in STARS if row["p_value"] < p), "") if stars else ""
     below = ""
     if alpha is not None and not np.isnan(row["std_error"]):
         below = f"[{number_text(row['ci_lower'])}, {number_text(row['ci_upper'])}]"

@@ -154,8 +154,7 @@ class AdoptedEnsemble:
         for learner, counts in zip(self.learners, self.counts, strict=True):
             outside = np.flatnonzero(counts == 0)
             if outside.size:
-                rows = self.kernel.X[outside]
-                total[outside] += self.kernel.predict(learner, rows)
+                total[outside] += self.kernel.predict(learner, self.kernel.X[outside])
         times = (self.counts == 0).sum(axis=0).astype(np.float64)
         times[times == 0] = np.nan
         return score(self.y, total / times[:, None], self.kernel.n_classes)

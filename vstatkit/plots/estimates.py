@@ -1,8 +1,5 @@
 """Plots of estimates, predictions, class sets, tests, importances and checks."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -185,8 +182,7 @@ def draw_sets(whole: pd.DataFrame, sets: ClassSets, ax: Axes | None = None) -> A
         values, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1
     )
     ax.figure.colorbar(mesh, ax=ax, label="probability", fraction=0.06)
-    known = sets.attrs["least_probability"]
-    least = {name: known[name] for name in shares.columns}
+    least = {name: sets.attrs["least_probability"][name] for name in shares.columns}
     row, column = np.nonzero(members(values, np.array([*least.values()])))
     label = f"in the set ({1 - sets.alpha:.0%})"
     (marks,) = ax.plot(column + 0.5, row + 0.5, "o", color=ACCENT, label=label)
@@ -197,14 +193,7 @@ def draw_sets(whole: pd.DataFrame, sets: ClassSets, ax: Axes | None = None) -> A
     ax.spines[:].set_visible(False)
     if len(whole) > rows:
         ax.set_ylabel(f"the first {rows} of {len(whole):,} rows")
-    _name_classes(ax, least)
-    legend_above(ax)
-    disable_mathtext(names_on(ax))
-    return ax
-
-
-def _name_classes(ax: Axes, least: Mapping[Any, float]) -> None:
-    """Name the classes, with their thresholds if these differ."""
+    # The classes are named with their thresholds if these differ.
     if len(set(least.values())) > 1:
         probability = "this probability"
         names = [f"{name}\n{value:.2f}" for name, value in least.items()]
@@ -215,6 +204,9 @@ def _name_classes(ax: Axes, least: Mapping[Any, float]) -> None:
     ax.set_xlabel(f"class, in a set from {probability} on")
     if sum(max(map(len, name.split("\n"))) + 2 for name in names) > MOST_LETTERS:
         rotate_names(ax, 45)
+    legend_above(ax)
+    disable_mathtext(names_on(ax))
+    return ax
 
 
 def plot_bias(

@@ -36,8 +36,7 @@ def new_axes(ax: Axes | None, rows: int = 8) -> Axes:
 
 def outcome_stroke(j: int) -> tuple[str, str]:
     """Return colour and line style of the j-th of several outcomes."""
-    style = STYLES[j // len(OUTCOMES) % len(STYLES)]
-    return OUTCOMES[j % len(OUTCOMES)], style
+    return OUTCOMES[j % len(OUTCOMES)], STYLES[j // len(OUTCOMES) % len(STYLES)]
 
 
 def legend_above(ax: Axes) -> None:
@@ -89,10 +88,9 @@ def draw_frame(
 
 def move_labels(frame: pd.DataFrame, labels: list[str]) -> list[str]:
     """Add the ends of moves to the labels of a table."""
-    moves = zip(labels, frame["from"], frame["to"], strict=True)
     return [
         text if b is None else f"{text}: {short_text(a)} → {short_text(b)}"
-        for text, a, b in moves
+        for text, a, b in zip(labels, frame["from"], frame["to"], strict=True)
     ]
 
 

@@ -32,8 +32,7 @@ def estimate_bias(results: "EnsembleResults", data: DataLike | None) -> pd.DataF
         rows, labels = cast("Predictor", results.predictor).rows(data)
         estimates = smooth_bias(recipe.task, oob, rows, recipe.n_jobs)
         bias, error = estimates.estimate, estimates.bse
-    columns = {"bias": bias, "std_error": error, "share": bias / bse}
-    return pd.DataFrame(columns, labels)
+    return pd.DataFrame({"bias": bias, "std_error": error, "share": bias / bse}, labels)
 
 
 def _recipe(results: "EnsembleResults") -> tuple["Continuation", OutOfBag]:

@@ -22,7 +22,6 @@ from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.base import Evaluation, OutOfBag
 from vstatkit.results.bias import measure_remaining_bias
 from vstatkit.results.model_description import Growth
-from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import ensemble_size
 from vstatkit.text import short_repr
 
@@ -102,39 +101,6 @@ def with_centre(
     return replace(results, predictor=predictor, recipe=recipe)
 
 
-def rebuild_results(
-    results: "EnsembleResults",
-    design: SubsampleDesign,
-    centred_fit: CentredEvaluation,
-    growth: Growth,
-) -> "EnsembleResults":
-    """Make results of more learners."""
-    evaluation, recipe = centred_fit.evaluation, recipe_of(results)
-    count, scores = len(results.labels), results.scores
-    moves, predictor = results.effect_values, results.predictor
-    if moves is not None:
-        moves = replace(moves, values=evaluation.values[:, count:])
-    if predictor is not None:
-        predictor = replace(predictor, learners=evaluation.learners)
-    oob = evaluation.oob
-    if oob is not None and recipe.y is not None:
-        scores = score_rows(recipe.y, oob, recipe.task.kernel)
-    larger = replace(
-        results,
-        design=design,
-        values=evaluation.values[:, :count],
-        info=replace(results.info, growth=growth),
-        effect_values=moves,
-        predictor=predictor,
-        scores=scores,
-        errors=None,
-        recipe=replace(recipe, oob=oob),
-        orders=None,
-    )
-    larger = with_centre(larger, centred_fit)
-    return measure_remaining_bias(larger.with_variance(results.variance))
-
-
 def continue_fit(
     results: "EnsembleResults",
     B: int | str,
@@ -149,12 +115,11 @@ def continue_fit(
     size = check_size(results, B, max_B)
     n_jobs = recipe.n_jobs if n_jobs is None else n_jobs
     progress = recipe.progress if progress is None else progress
-    values, learners = results.values, []
-    if results.effect_values is not None:
-        values = np.concatenate([values, results.effect_values.values], axis=1)
-    if results.predictor is not None:
-        learners = results.predictor.learners
-    present = Evaluation(values, learners, recipe.oob)
+    moves, predictor = results.effect_values, results.predictor
+    values = results.values
+    if moves is not None:
+        values = np.concatenate([values, moves.values], axis=1)
+    learners = [] if predictor is None else predictor.learners
     design, evaluation = grow(
         recipe.task,
         size,
@@ -163,7 +128,7 @@ def continue_fit(
         tol=TOL if growth.tol is None else growth.tol,
         atol=growth.atol,
         max_B=max_B,
-        start=undo_centring(present, recipe.centre),
+        start=undo_centring(Evaluation(values, learners, recipe.oob), recipe.centre),
         n_jobs=n_jobs,
         progress=progress,
     )
@@ -176,5 +141,26 @@ def continue_fit(
         n_jobs=n_jobs,
         progress=progress,
     )
+    evaluation, scores = centred_fit.evaluation, results.scores
+    if moves is not None:
+        moves = replace(moves, values=evaluation.values[:, n_query:])
+    if predictor is not None:
+        predictor = replace(predictor, learners=evaluation.learners)
+    oob = evaluation.oob
+    if oob is not None and recipe.y is not None:
+        scores = score_rows(recipe.y, oob, recipe.task.kernel)
     growth = growth if size == "auto" else Growth()
-    return rebuild_results(results, design, centred_fit, growth)
+    larger = replace(
+        results,
+        design=design,
+        values=evaluation.values[:, :n_query],
+        info=replace(results.info, growth=growth),
+        effect_values=moves,
+        predictor=predictor,
+        scores=scores,
+        errors=None,
+        recipe=replace(recipe, oob=oob),
+        orders=None,
+    )
+    larger = with_centre(larger, centred_fit)
+    return measure_remaining_bias(larger.with_variance(results.variance))

@@ -398,7 +398,12 @@ def profile_of(results: "EnsembleResults", variable: str, n_points: int) -> Prof
     factor, moves = predictor.is_category(variable), results.effect_values
     x: Any
     if not factor:
-        x = _profile_grid(results, variable, observed, n_points)
+        if n_points < 2:
+            raise ValueError(f"`n_points` must be at least 2; got {n_points}.")
+        numbers = np.empty(0) if observed is None else observed.dropna().to_numpy(float)
+        x = np.unique(numbers)
+        if not 1 < x.size <= n_points:  # observed values are shown if they are few
+            x = np.linspace(*results.info.ranges[variable], n_points)
     elif observed is not None:
         x = list(as_variables(observed.to_frame()).levels(variable))
     elif moves is None or variable not in moves.frame.index.get_level_values(0):
@@ -431,16 +436,3 @@ def _profile_inputs(results: "EnsembleResults") -> "tuple[pd.DataFrame, Predicto
     if typical is None or predictor is None:
         raise ValueError("a profile requires results of `fit` that predict.")
     return typical, predictor
-
-
-def _profile_grid(
-    results: "EnsembleResults", name: str, observed: pd.Series | None, n_points: int
-) -> Any:
-    """List values from the smallest to the largest; the observed ones if few."""
-    if n_points < 2:
-        raise ValueError(f"`n_points` must be at least 2; got {n_points}.")
-    if observed is not None:
-        values = np.unique(observed.dropna().to_numpy(dtype=np.float64))
-        if 1 < values.size <= n_points:
-            return values
-    return np.linspace(*results.info.ranges[name], n_points)

@@ -169,8 +169,9 @@ def importance(
     order = list(question.coding.variables).index
     ordered = [sorted(question.names(names), key=order) for names in listed]
     sets = {", ".join(names): names for names in ordered}
-    full = question.reader([question.design_matrix])
     n, task = len(question.frame), question.recipe.task
+    kernel: Any = task.kernel  # its design matrix is not in a protocol
+    full = question.reader([np.asarray(kernel.X)])
     some = task.oob_rows(n)
     rows = np.arange(n) if some is None else some  # predicted out of bag
     unit_of_row = rows if task.unit_of_row is None else task.unit_of_row[rows]
@@ -272,8 +273,7 @@ def _line(
     if leverage is not None and through:
         reductions, parts = losses.saved[known], losses.parts[:, known]
         values = shares @ reductions + len(parts) * (parts @ shares)[:, None]
-        units = unit_of_row[known]
-        rows = row_influence(reductions[:, None], shares, units, design.n)
+        rows = row_influence(reductions[:, None], shares, unit_of_row[known], design.n)
         first = estimate(design, values, results.variance)
         points = RowInfluence(rows, shared=True)
         spread = population_estimates(first, design, values, points, None)

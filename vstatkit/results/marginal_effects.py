@@ -324,8 +324,7 @@ class Move(NamedTuple):
 
 def _move_all(name: Any, start: Any, end: Any, n_rows: int) -> Move:
     """Move all rows between the same two values."""
-    move = RowMove({name: start}, {name: end}, np.ones(n_rows))
-    return Move(name, start, end, move)
+    return Move(name, start, end, RowMove({name: start}, {name: end}, np.ones(n_rows)))
 
 
 def list_predictors(names: Sequence[Any]) -> str:

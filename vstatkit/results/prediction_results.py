@@ -263,8 +263,7 @@ def _limits(
     predictor = predictor_of(results)
     if method == "jackknife+" or spread is None:
         return jackknife_limits(errors, predictor, results.design, prediction.X, alpha)
-    expected = spread.at(prediction.X, predictor.n_jobs)
-    return local_limits(errors, mean, expected, alpha)
+    return local_limits(errors, mean, spread.at(prediction.X, predictor.n_jobs), alpha)
 
 
 def _too_few_message(
@@ -302,9 +301,14 @@ def write_predictions(
         raise DataError(f"`out` must end in {', '.join(KINDS)}; got {path}.")
     check_directory(path)
     open_writer = _csv_writer if path.suffix.lower() == ".csv" else _parquet_writer
+    source = find_source(data)
+    if source is None:
+        batches = split_batches(as_frame(data))
+    else:
+        batches = source.batches(_needed_columns(results, source))
     with _replace_when_done(path) as beside, open_writer(beside) as write:
         first = 0
-        for batch in _batches(results, data):
+        for batch in batches:
             places = pd.RangeIndex(first, first + len(batch))
             try:
                 table = pd.DataFrame(tabulate(batch.set_axis(places)))
@@ -317,6 +321,8 @@ def write_predictions(
             several = isinstance(table.index, pd.MultiIndex)  # the class of every row
             write(table.reset_index(drop=not several))
             first += len(batch)
+        if source is not None and first == 0:
+            raise DataError(f"{source} has no rows.")
     return path
 
 
@@ -327,20 +333,6 @@ def read_into_memory(results: "EnsembleResults", data: DataLike) -> DataLike:
         return data
     advice = "Give `out`, a file to which the predictions are written batch by batch."
     return read_few(source, _needed_columns(results, source), advice)
-
-
-def _batches(results: "EnsembleResults", data: DataLike) -> Iterator[pd.DataFrame]:
-    """Read the columns that are needed to predict."""
-    source = find_source(data)
-    if source is None:
-        yield from split_batches(as_frame(data))
-        return
-    batches = iter(source.batches(_needed_columns(results, source)))
-    first = next(batches, None)
-    if first is None:
-        raise DataError(f"{source} has no rows.")
-    yield first
-    yield from batches
 
 
 def _needed_columns(results: "EnsembleResults", source: Source) -> list[str]:
@@ -377,11 +369,7 @@ def _replace_when_done(path: Path) -> Iterator[Path]:
 @contextmanager
 def _csv_writer(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
     with beside.open("w", newline="", encoding="utf-8") as file:
-
-        def write(table: pd.DataFrame) -> None:
-            table.to_csv(file, header=file.tell() == 0, index=False)
-
-        yield write
+        yield lambda table: table.to_csv(file, header=file.tell() == 0, index=False)
 
 
 @contextmanager

@@ -208,11 +208,6 @@ class PredictorQuestion:
             return refit_values(recipe.task, at, L, recipe.n_jobs)
         return replace(self.predictor, learners=learners, centre=None).values(at)
 
-    @property
-    def design_matrix(self) -> Floats:
-        """The predictors, coded."""
-        return np.asarray(getattr(self.recipe.task.kernel, "X"))  # noqa: B009 not in a protocol
-
     def reader(self, tables: Sequence[Floats]) -> OutOfBagPredictor:
         """Return an object that predicts the rows of tables with the learners."""
         recipe, L = self.recipe, self.n_learners

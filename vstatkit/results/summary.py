@@ -252,14 +252,12 @@ class Header:
             [text.rjust(value), "  " + name.ljust(label), other.rjust(second)]
             for _, text, name, other in self.rows
         ]
-        stubs = [name.ljust(stub) for name, *_ in self.rows]
-        return _text_table(cells, None, stubs)
+        return _text_table(cells, None, [name.ljust(stub) for name, *_ in self.rows])
 
 
 def _header(results: EstimateTable, scores: dict[str, float]) -> Header:
     info, design = results.info, results.design
     unseeded = design.name == "given" or design.complete
-    mc_error = results.estimates.relative_mc_error.max()
     return Header(
         {
             "Dep. Variable:": info.response,
@@ -278,7 +276,7 @@ def _header(results: EstimateTable, scores: dict[str, float]) -> Header:
             "Subsample size k:": f"{design.k:,}",
             "Base learners B:": f"{results.B:,}{' (all)' if design.complete else ''}",
             "Variance:": ESTIMATORS[results.variance].label,
-            "MC error of std err:": f"{mc_error:.1%}",
+            "MC error of std err:": f"{results.estimates.relative_mc_error.max():.1%}",
             **{f"{name}:": number_text(value) for name, value in scores.items()},
             "Seed:": None if unseeded else str(design.seed),
         },

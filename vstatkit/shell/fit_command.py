@@ -219,8 +219,7 @@ def _write(
 ) -> None:
     """Write files, and say so beside what is printed."""
     for path in options.out:
-        text = WRITERS[path.suffix.lower()](results, tables, show)
-        write_text_whole(path, text)
+        write_text_whole(path, WRITERS[path.suffix.lower()](results, tables, show))
         print_note(f"table written to {path}")
     for path in options.plot:
         draw(path, results, options.plot_kind, options.plot_of)

@@ -271,8 +271,7 @@ def ratio_bound(
 
 def covers_mean(mean: Floats, half_width: Floats) -> Floats:
     """Return 1 where an interval covers the mean of all estimates; NaN never covers."""
-    distance = np.abs(mean - mean.mean(axis=0))
-    return np.asarray(distance <= half_width, dtype=np.float64)
+    return np.asarray(np.abs(mean - mean.mean(axis=0)) <= half_width, dtype=np.float64)
 
 
 def binomial_interval(successes: Floats, trials: int, level: float) -> Floats:

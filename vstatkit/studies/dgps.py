@@ -227,11 +227,7 @@ def _add_random_effects(rng: Rng, X: pd.DataFrame, mean: Floats) -> Floats:
     return np.asarray(mean + effects[cluster] + rng.standard_normal(len(X)))
 
 
-SHARES_MISSING = (0.2, 0.1, 0.3, 0.0)
-
-
-def _remove_at_random(rng: Rng, X: pd.DataFrame) -> pd.DataFrame:
-    return X.mask(rng.uniform(size=X.shape) < np.array(SHARES_MISSING))
+SHARES_MISSING = np.array([0.2, 0.1, 0.3, 0.0])
 
 
 def _step_mean(X: pd.DataFrame) -> Floats:
@@ -355,7 +351,7 @@ _DESIGNS = (
         "a line and a wave; 10 to 30 % of three predictors missing at random",
         *((2, 4), _wave_mean),
         points=query_points(4).assign(x1=[0.5, 0.25, 0.75, 0.3, np.nan]),
-        hide=_remove_at_random,
+        hide=lambda rng, X: X.mask(rng.uniform(size=X.shape) < SHARES_MISSING),
     ),
     _uniform_dgp(
         "jumps",

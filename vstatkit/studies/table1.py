@@ -285,8 +285,7 @@ def score(y: Floats, predicted: Floats, n_classes: int | None) -> float:
     """
     if n_classes is None:
         return float(np.sqrt(np.mean((predicted[:, 0] - y) ** 2)))
-    two = n_classes == 2
-    classes = predicted[:, 0] > 0.5 if two else predicted.argmax(axis=1)
+    classes = predicted[:, 0] > 0.5 if n_classes == 2 else predicted.argmax(axis=1)
     return float(np.mean(classes == y))
 
 
@@ -507,7 +506,6 @@ def draw(table: pd.DataFrame) -> "Figure":
         clean_axes(ax)
     for ax in axes[len(names) :]:
         ax.set_axis_off()
-    legend = axes[0].get_legend_handles_labels()
-    axes[-1].legend(*legend, loc="center", frameon=False)
+    axes[-1].legend(*axes[0].get_legend_handles_labels(), loc="center", frameon=False)
     figure.supxlabel("Subsample size, as a fraction of the training data", fontsize=10)
     return figure

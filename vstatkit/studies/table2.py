@@ -80,7 +80,6 @@ def simulation(seed: int, scale: Scale = FULL) -> Simulation:
     """
     drawn = iteration_stream(seed, "table2", 0, Draw.POINTS).uniform(size=(2, 5))
     points = np.concatenate([np.full((1, 5), 0.5), drawn])
-    sizes = scale.sizes(SIZES)
     return Simulation(
         name=f"table2{scale.suffix}",
         generator=Mars(NOBS // scale.units),
@@ -88,7 +87,7 @@ def simulation(seed: int, scale: Scale = FULL) -> Simulation:
         at=pd.DataFrame(points, POINTS, [f"x{j}" for j in range(1, 6)]),
         kernel="tree",  # all features are tried at each split, as in print
         arms=tuple(
-            Arm(f"k={k}", k // scale.units, sizes, Intervals(METHODS))
+            Arm(f"k={k}", k // scale.units, scale.sizes(SIZES), Intervals(METHODS))
             for k in SUBSAMPLES
         ),
     )

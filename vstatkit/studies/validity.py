@@ -1,7 +1,4 @@
-"""The validity study: standard errors and intervals on simulation designs.
-
-It runs the experiments, and reports goals met and missed, tables and a figure.
-"""
+"""The validity study: standard errors and intervals on simulation designs."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -147,7 +144,9 @@ def _run_peers(plan: Plan, peers: Sequence[str], dgps: Sequence[DGP]) -> Records
             experiment = experiments.PeerExperiment(peer, dgp, **size)
             blocks = max(2, -(-data_sets // experiment.block))
             record = replace(plan, iterations=blocks).run(experiment, blocks)
-            records[peer, dgp.name] = experiments.flatten_blocks(record)
+            # The blocks, and the data sets of each, become one axis.
+            flat = {name: a.reshape(-1, *a.shape[2:]) for name, a in record.items()}
+            records[peer, dgp.name] = flat
     return records
 
 
@@ -367,13 +366,8 @@ def goals(findings: Findings) -> list[str]:
     """List the goals, met or missed, with counts."""
     lines = []
     for setting in DEFAULTS:
-        points, designs = (
-            frame[frame["setting"] == setting]
-            for frame in (
-                _select_ours(findings.points),
-                _select_ours(findings.designs),
-            )
-        )
+        points = _select_cells(findings.points, setting, OURS)
+        designs = _select_cells(findings.designs, setting, OURS)
         if len(points):
             lines += [f"**{setting}**, {line}" for line in _goals_of(points, designs)]
     if findings.seeds is not None:
@@ -426,6 +420,10 @@ def _select_ours(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["estimator"] == OURS]
 
 
+def _select_cells(frame: pd.DataFrame, setting: str, label: str) -> pd.DataFrame:
+    return frame[(frame["setting"] == setting) & (frame["estimator"] == label)]
+
+
 def _verdict(met: bool | np.bool_) -> str:
     return "met" if met else "missed"
 
@@ -458,14 +456,12 @@ def _grid(texts: Mapping[Any, str], settings: Sequence[str]) -> str:
 
 
 def _interval_table(findings: Findings) -> str:
-    texts = {}
-    for key, cells in _select_ours(findings.points).groupby(
-        ["law", "setting"], sort=False
-    ):
+    texts, ours = {}, _select_ours(findings.points)
+    for key, cells in ours.groupby(["law", "setting"], sort=False):
         coverage = 100 * cells["coverage"]
         ratio = format_number(cells["ratio"].median(), 2)
         texts[key] = f"{ratio} · {coverage.median():.1f} ({coverage.min():.1f})"
-    return _grid(texts, _list_settings(_select_ours(findings.points)))
+    return _grid(texts, _list_settings(ours))
 
 
 def _test_pieces(findings: Findings) -> list[str]:
@@ -477,10 +473,9 @@ def _test_pieces(findings: Findings) -> list[str]:
     texts = (shares["dead"] + " · " + shares["band"]).set_axis(
         pd.MultiIndex.from_frame(cells[["law", "setting"]])
     )
-    proxies = cells.dropna(subset="shadows")
+    proxies = cells.dropna(subset="shadows").set_index("setting")["shadows"]
     missed = ", ".join(
-        f"{100 * share:.1f} % ({setting})"
-        for setting, share in zip(proxies["setting"], proxies["shadows"], strict=True)
+        f"{100 * share:.1f} % ({setting})" for setting, share in proxies.items()
     )
     return [
         "Null predictors rejected in percent of tests at the 5 % level · bands of 20 "
@@ -499,10 +494,8 @@ def _estimator_table(findings: Findings) -> pd.DataFrame:
     rows = []
     for setting in _list_settings(findings.points):
         for label in ESTIMATORS:
-            points, designs = (
-                frame[(frame["setting"] == setting) & (frame["estimator"] == label)]
-                for frame in (findings.points, findings.designs)
-            )
+            points = _select_cells(findings.points, setting, label)
+            designs = _select_cells(findings.designs, setting, label)
             rows.append(
                 {
                     "setting": setting,

@@ -97,11 +97,10 @@ def grow(dgp: DGP, data: pd.DataFrame, rng: int, **options: Any) -> EnsembleResu
 
 def describe_dgp(dgp: DGP) -> dict[str, Any]:
     """Describe a DGP for JSON, which has no NaN."""
-    points = dgp.points.astype(object).where(dgp.points.notna(), None)
     return {
         "law": dgp.name,
         "n": dgp.n,
-        "at": points.to_dict("list"),
+        "at": dgp.points.astype(object).where(dgp.points.notna(), None).to_dict("list"),
         "idle": [*dgp.null, *dgp.proxies],
     }
 
@@ -409,11 +408,6 @@ def encode_data(dgp: DGP, data: pd.DataFrame) -> pd.DataFrame:
     """Encode a data set for other packages: predictors, y, and cluster if any."""
     table = encode_factors(data[dgp.points.columns]).assign(y=data["y"])
     return table if dgp.groups is None else table.assign(cluster=data[dgp.groups])
-
-
-def flatten_blocks(record: Record) -> Record:
-    """Merge blocks and data sets of a block into the first axis."""
-    return {name: a.reshape(-1, *a.shape[2:]) for name, a in record.items()}
 
 
 def _run_r(peer: str, code: str, arguments: list[str]) -> None:
