@@ -392,7 +392,7 @@ def test_importance_is_the_orthogonal_form(res, data):
     assert_allclose(row["share"], saved.mean() / found.loss)
     # The test weights rows by how far they can be predicted, and knows the null.
     asked = PredictorQuestion.of(res, 200, "importance")
-    full = asked.reader([asked.design_matrix])
+    full = asked.reader([asked.recipe.task.kernel.X])
     tables = [
         res.predictor.coding.matrix(one)
         for one in copier_of(res, data).copies([name], "conditional", 2)
@@ -424,7 +424,7 @@ def test_weights_count_in_importance(data):
     given = vs.fit("y ~ .", data, B=200, rng=3, weights=weights)
     found = given.importance(["x1"], copies=2, learners=200)
     asked = PredictorQuestion.of(given, 200, "importance")
-    full = asked.reader([asked.design_matrix])
+    full = asked.reader([asked.recipe.task.kernel.X])
     tables = [
         given.predictor.coding.matrix(one)
         for one in copier_of(given, data).copies(["x1"], "conditional", 2)
@@ -706,8 +706,8 @@ def test_the_skewness_of_a_null_is_found():
         data = pd.DataFrame({"g": rng.integers(0, 2, 80), "y": rng.normal(size=80)})
         res = vs.fit("y ~ g", data, B=300, k=40, rng=seed, n_jobs=1, replace=False)
         asked = PredictorQuestion.of(res, 300, "importance")
-        full = asked.reader([asked.design_matrix])
-        flipped = replace(full, tables=(1 - asked.design_matrix,))
+        full = asked.reader([asked.recipe.task.kernel.X])
+        flipped = replace(full, tables=(1 - asked.recipe.task.kernel.X,))
         y = data["y"].to_numpy()
         mean = np.full((80, 1), y.mean())
         found = compare_losses(

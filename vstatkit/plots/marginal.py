@@ -20,11 +20,7 @@ from vstatkit.plots.style import (
     new_axes,
 )
 from vstatkit.results.delta_method import Transformed
-from vstatkit.results.dependence_curves import (
-    Curve,
-    profile_of,
-    profile_variables,
-)
+from vstatkit.results.dependence_curves import Curve, profile_of, profile_variables
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.labels import label_texts
 from vstatkit.results.marginal_effects import Averages, list_predictors, predictor_names

@@ -235,10 +235,7 @@ class EnsembleResults(EstimateTable):
         )
 
     def _restriction_table(self, R: Restrictions) -> EstimateTable:
-        """Add the effects, for restrictions that name them.
-
-        The name of an estimate that is also one of an effect must not occur in R.
-        """
+        """Add the effects, for restrictions that name them."""
         moves = self.effect_values
         if moves is None or not isinstance(R, str):
             return self

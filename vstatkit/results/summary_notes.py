@@ -40,10 +40,7 @@ MEASURED_UNITS = 5  # fewest units for which coverage has been simulated
 def summary_notes(
     results: EstimateTable, alpha: float, *, full: bool = False
 ) -> list[str]:
-    """Explain the numbers of a summary and how precise they are.
-
-    With `full`, also explain how the variance was estimated.
-    """
+    """Explain the numbers of a summary; with `full`, also the variance estimates."""
     fit = results if isinstance(results, EnsembleResults) else None
     notes = [
         *([] if fit is None or fit.effect_values is None else [EFFECTS]),
@@ -165,9 +162,9 @@ def _interval_notes(results: EstimateTable, alpha: float) -> Iterator[str | None
     if count:
         bounds = ""
         if results.support is not None:
-            nobs = f"{results.support.nobs:.0f}"
             bounds = (
-                f" Their bounds are those of a proportion among {nobs} observations."
+                " Their bounds are those of a proportion among "
+                f"{results.support.nobs:.0f} observations."
             )
         untested = ", and there is no test (nan)" if results.tests_zero else ""
         yield (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -272,10 +272,9 @@ def draw_samplings(cells: Sequence[Cell], k: int, field: str) -> "Figure":
     from matplotlib.ticker import LogLocator  # noqa: PLC0415 only figures need it
 
     panels = {
-        f"Subsamples {text}, k = {k}": _select_cells(cells, letter, k, RAW)
-        for letter, text in SAMPLING.items()
+        f"Subsamples {text}, k = {k}": (letter, k) for letter, text in SAMPLING.items()
     }
-    figure, axes = _draw_panels(panels, RAW, field, room=2)
+    figure, axes = _draw_panels(cells, panels, RAW, field, room=2)
     # Axes of zeta_k span little more than a decade: label 0.2, 0.5, 1, 2.
     for ax in axes if field == "zeta_k" else ():
         ax.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
@@ -287,24 +286,22 @@ def draw_samplings(cells: Sequence[Cell], k: int, field: str) -> "Figure":
 def draw_sizes(cells: Sequence[Cell], letter: str, method: str) -> "Figure":
     """Plot a correction next to BM and IJ, for the three subsample sizes."""
     methods = (method, "bm", "ij")
-    panels = {f"k = {k}": _select_cells(cells, letter, k, methods) for k in SUBSAMPLES}
+    panels = {f"k = {k}": (letter, k) for k in SUBSAMPLES}
     # Room below the boxes for the shares of negative estimates.
-    figure, axes = _draw_panels(panels, methods, "variance", room=12)
+    figure, axes = _draw_panels(cells, panels, methods, "variance", room=12)
     axes[0].set_ylabel(f"{AXES['variance']}, subsamples\n{SAMPLING[letter]}")
     return figure
 
 
-def _select_cells(
-    cells: Sequence[Cell], letter: str, k: int, methods: Sequence[str]
-) -> list[Cell]:
-    here = [cell for cell in cells if (cell.statistic, cell.k) == (letter, k)]
-    return [cell for cell in here if cell.method in methods]
-
-
 def _draw_panels(
-    panels: dict[str, list[Cell]], methods: Sequence[str], field: str, *, room: float
+    cells: Sequence[Cell],
+    panels: dict[str, tuple[str, int]],
+    methods: Sequence[str],
+    field: str,
+    *,
+    room: float,
 ) -> tuple["Figure", Sequence["Axes"]]:
-    """Plot cells by the title of their panel.
+    """Plot the cells of some methods; panels have a title, a sampling and a k.
 
     The axis begins at the lowest end of a box or whisker that a logarithmic axis can
     show, divided by `room`.
@@ -315,14 +312,15 @@ def _draw_panels(
 
     figure, axes = make_panels(1, len(panels), height=3.6)
     boxes = [
-        boxplot_stats(getattr(cell, field))[0]
-        for cells in panels.values()
+        (cell, boxplot_stats(getattr(cell, field))[0])
         for cell in cells
+        if (cell.statistic, cell.k) in panels.values() and cell.method in methods
     ]
-    ends = [box[name] for box in boxes for name in ("whislo", "q1", "med")]
+    ends = [box[name] for _, box in boxes for name in ("whislo", "q1", "med")]
     floor = min(float(end) for end in ends if end > 0) / room
-    for ax, (title, cells) in zip(axes[0], panels.items(), strict=True):
-        _draw_boxes(ax, cells, methods, field, floor=floor)
+    for ax, (title, place) in zip(axes[0], panels.items(), strict=True):
+        here = [(cell, box) for cell, box in boxes if (cell.statistic, cell.k) == place]
+        _draw_boxes(ax, here, methods, field, floor=floor)
         ax.set_title(title, fontsize=11)
     axes[0][0].set_ylim(bottom=floor)
     axes[0][0].set_ylabel(AXES[field])
@@ -338,25 +336,22 @@ def _draw_panels(
 
 def _draw_boxes(
     ax: "Axes",
-    cells: Sequence[Cell],
+    boxes: Sequence[tuple[Cell, dict[str, Any]]],
     methods: Sequence[str],
     field: str,
     *,
     floor: float,
 ) -> None:
     """Draw a box for every method and B; below it the share of negative estimates."""
-    from matplotlib.cbook import boxplot_stats  # noqa: PLC0415 only figures need it
-
     width = 0.26
-    for cell in cells:
+    for cell, box in boxes:
         values, colour = getattr(cell, field), STYLES[cell.method][1]
         place = SIZES.index(cell.B) + width * (methods.index(cell.method) - 1)
-        box = boxplot_stats(values)[0]
         if box["med"] > 0:
             # Negative ends are moved to below the axis.
             for name in ("whislo", "q1"):
                 box[name] = max(box[name], floor / 10)
-            boxes = ax.bxp(
+            drawn = ax.bxp(
                 [box],
                 positions=[place],
                 widths=0.8 * width,
@@ -365,7 +360,7 @@ def _draw_boxes(
                 medianprops={"color": "black"},
                 flierprops={"marker": ".", "markersize": 3, "markeredgecolor": "0.4"},
             )
-            boxes["boxes"][0].set_facecolor(colour)
+            drawn["boxes"][0].set_facecolor(colour)
         negative = np.mean(values <= 0)
         if negative > 0:
             ax.text(
@@ -381,7 +376,7 @@ def _draw_boxes(
             )
     if field == "variance":
         ax.axhline(
-            float(true_variance(cells[0].mean)), color=COLOURS["red"], linewidth=1.6
+            float(true_variance(boxes[0][0].mean)), color=COLOURS["red"], linewidth=1.6
         )
     ax.set(yscale="log", xlim=(-0.5, len(SIZES) - 0.5), xlabel="Trees B")
     ax.set_xticks(range(len(SIZES)), [f"{B}" for B in SIZES])
