@@ -59,10 +59,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def scratch_file(suffix: str, base: str | None = None) -> Path:
-    """Make an empty temporary file whose name ends with a suffix.
-
-    It lies in the folder `base`, or where the environment variable TMPDIR says.
-    """
+    """Make an empty temporary file in the folder `base`, by default that of TMPDIR."""
     place = tempfile.gettempdir() if base is None else base
     with _CHANGING:
         key = os.getpid(), place

@@ -138,10 +138,7 @@ NOT_OF_STATISTICS = {
 def check_statistic_options(
     options: Mapping[str, Any], designs: tuple[str, ...], arguments: tuple[str, ...]
 ) -> None:
-    """Raise an error for options that are not options of `designs`.
-
-    If a name is one of the `arguments` of `statistic` or `fit`, the message says so.
-    """
+    """Raise an error for options not of `designs`, with advice for known arguments."""
     for name in options:
         if name in designs:
             continue

@@ -347,7 +347,12 @@ def choose_learner(
     )
     shares, error = {least_biased: 1.0}, losses[least_biased].mean
     if not design.complete:  # centring requires learners of equal weight
-        shares, error = _stack_candidates(losses)
+        first = np.stack([loss.first for loss in losses.values()])
+        second = np.stack([loss.second for loss in losses.values()])
+        weights = stacking_weights(first, second, np.unique(best.units).size)
+        pairs = zip(losses, weights.tolist(), strict=True)
+        shares = {candidate: share for candidate, share in pairs if share > 0}
+        error = float(np.mean((weights @ first) * (weights @ second)))
     errors = {candidate: _root(kernel, loss.mean) for candidate, loss in losses.items()}
     stack = tuple(
         (candidate.kernel(kernel), share) for candidate, share in shares.items()
@@ -393,19 +398,6 @@ class _Losses:
         deviations = np.bincount(self.units, excess - excess.mean())
         error = np.sqrt(np.sum(deviations**2)) / excess.size
         return bool(excess.mean() <= CLEARLY * error)
-
-
-def _stack_candidates(
-    losses: dict[Candidate, _Losses],
-) -> tuple[dict[Candidate, float], float]:
-    """Stack candidates, and estimate the mean squared error of the stack."""
-    first = np.stack([loss.first for loss in losses.values()])
-    second = np.stack([loss.second for loss in losses.values()])
-    units = next(iter(losses.values())).units
-    weights = stacking_weights(first, second, np.unique(units).size)
-    shares = zip(losses, weights.tolist(), strict=True)
-    error = float(np.mean((weights @ first) * (weights @ second)))
-    return {candidate: share for candidate, share in shares if share > 0}, error
 
 
 def _losses(

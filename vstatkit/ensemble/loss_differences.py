@@ -236,7 +236,8 @@ def average_differences(
     if not through:
         return MeanLossDifference(mean, float(np.sqrt(row_variance)), n_known - 1)
     L = len(differences.parts)
-    by_unit = _sum_by_unit(differences.parts[:, known], place) / r
+    of_unit = sparse.csr_array((np.ones(r), (place, np.arange(r))), (n_known, r))
+    by_unit = np.asarray(of_unit @ differences.parts[:, known].T) / r
     g = by_unit.sum(axis=0)
     alone = row_variance - factor * float(np.vdot(by_unit, by_unit))
     chance = L / (L - 1) * float(g @ g)
@@ -341,10 +342,3 @@ class Pairs:
 def _inverse(often: Floats) -> Floats:
     """Divide one by numbers; zero stays zero."""
     return np.divide(1.0, often, out=np.zeros(len(often)), where=often > 0)
-
-
-def _sum_by_unit(parts: Floats, place: Ints) -> Floats:
-    """Sum the parts of the rows of every unit, shape (units, L)."""
-    n_units, r = int(place.max()) + 1, len(place)
-    units = sparse.csr_array((np.ones(r), (place, np.arange(r))), (n_units, r))
-    return np.asarray(units @ parts.T)

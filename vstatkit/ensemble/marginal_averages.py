@@ -94,10 +94,7 @@ def _fill(column: pd.Series, values: Any) -> Any:
 
 
 def training_places(training: pd.DataFrame | None, frame: pd.DataFrame) -> Ints | None:
-    """Find the rows of a frame among the training rows, by labels and values.
-
-    None unless all of them are training rows; otherwise they are another sample.
-    """
+    """Find rows among the training rows, by labels and values; None unless all are."""
     if training is None or not training.index.is_unique or len(frame) == 0:
         return None
     places = training.index.get_indexer(frame.index)

@@ -279,10 +279,7 @@ class Predictor:
         return np.asarray(sum(sums) / len(self.learners) + origin)
 
     def averages(self, X: Floats, design: SubsampleDesign) -> Floats:
-        """Average the learners by their weights in the design, as estimates do.
-
-        Many rows are averaged in the workers, so that values are not sent.
-        """
+        """Average learners by their weights in the design; many rows in the workers."""
         if self.centre is not None:
             return self.centre.averages(X, design)
         step = self._chunk_rows(0)

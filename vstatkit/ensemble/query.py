@@ -148,7 +148,13 @@ def build_query(kernel: AnyKernel, parsed: ParsedFormula, at: DataLike | None) -
             )
         return Query(pd.Index(parsed.names), None, None)
     if at is None:
-        points, rows = parsed.typical_row, _typical_rows(parsed)
+        points = parsed.typical_row
+        rows = parsed.coding.raw_matrix(points)
+        if not parsed.coding.usable_rows(rows).all():
+            raise FormulaError(
+                "the formula is not finite at the typical row (medians, most frequent "
+                f"levels): {points.iloc[0].to_dict()}. Give query points as `at`."
+            )
     else:
         points = as_frame(at)
         rows = parsed.coding.matrix(points)
@@ -157,17 +163,6 @@ def build_query(kernel: AnyKernel, parsed: ParsedFormula, at: DataLike | None) -
     if settings is not None:
         rows = np.concatenate([rows, settings.start, settings.end])
     return Query(labels, rows, settings)
-
-
-def _typical_rows(parsed: ParsedFormula) -> Floats:
-    rows = parsed.coding.raw_matrix(parsed.typical_row)
-    if not parsed.coding.usable_rows(rows).all():
-        raise FormulaError(
-            "the formula is not finite at the typical row (medians, most frequent "
-            f"levels): {parsed.typical_row.iloc[0].to_dict()}. Give query points "
-            "as `at`."
-        )
-    return rows
 
 
 def build_reference(

@@ -168,10 +168,7 @@ def _is_counter(column: pd.Series) -> bool:
 
 
 def _block_means(values: Floats, y: Floats, frame: pd.DataFrame) -> Floats:
-    """Mean residuals of blocks of rows that were sorted by a category.
-
-    A frequent response makes blocks too: zeros may come last.
-    """
+    """Mean residuals of blocks sorted by a category, or by a frequent response."""
     levels, counts = np.unique(y, return_counts=True)
     columns = [column for _, column in frame.items()]
     if counts.max() >= FREQUENT * y.size:

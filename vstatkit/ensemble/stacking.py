@@ -57,10 +57,7 @@ def stacking_weights(first: Floats, second: Floats, n_units: int) -> Floats:
 
 
 def _minimise(matrix: Floats) -> Floats:
-    """Minimise a quadratic form over weights that add up to one.
-
-    Where noise makes it negative in some direction, it counts as zero there.
-    """
+    """Minimise a quadratic form, or its positive part, over weights that sum to one."""
     values, vectors = np.linalg.eigh(matrix)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
     firm = CONSTRAINT_WEIGHT * (float(np.abs(root).max()) or 1.0)

@@ -140,8 +140,12 @@ def _compare_other_columns(
     ignored, numberings = [], []
     for name in parsed.data.columns.difference(own, sort=False):
         column = parsed.data[name]
-        values = _value_codes(column)
-        if values is None or _are_clusters(values, unit_of_row):
+        try:
+            coded = pd.factorize(column, use_na_sentinel=False)[0]
+        except TypeError:  # values that are not hashable, such as lists
+            continue
+        values = np.asarray(coded, np.int64)
+        if _are_clusters(values, unit_of_row):
             continue
         if int(values.max()) + 1 == codes.size:
             ignored.append(str(name))
@@ -164,14 +168,6 @@ def _refine_codes(codes: Ints, values: Ints) -> Ints:
     """Give rows a code for each pair of a code and a value."""
     pairs = codes * (int(values.max()) + 1) + values
     return np.asarray(pd.factorize(pairs)[0], dtype=np.int64)
-
-
-def _value_codes(column: pd.Series) -> Ints | None:
-    """Give every value of a column a code; None for values that are not hashable."""
-    try:
-        return np.asarray(pd.factorize(column, use_na_sentinel=False)[0], np.int64)
-    except TypeError:  # such as lists
-        return None
 
 
 def _are_clusters(values: Ints, unit_of_row: Ints | None) -> bool:

@@ -243,10 +243,7 @@ def build_matrices(
     missing: Missing,
     variables: Sequence[str],
 ) -> tuple[Matrix, Matrix]:
-    """Build both design matrices; the frame's index counts its rows from 0.
-
-    `variables` are the columns that the right-hand side reads.
-    """
+    """Build both matrices of rows counted from 0; the right side reads `variables`."""
 
     def build(terms: Sequence[Codes], rows: pd.DataFrame, how: OnMissing) -> Matrix:
         info = learn_side(

@@ -324,7 +324,15 @@ def check_texts(
         units = {match["unit"] for match in numbers}
         if len(numbers) >= MOSTLY * len(values) and len(units) <= UNITS:
             texts = [match[0] for match in numbers]
-            raise FormulaError(_number_message(name, values, texts, n_rows))
+            others = [text for text in values if _NUMBER.fullmatch(text) is None]
+            but = f", and others such as {list_names(others[:3])}" if others else ""
+            conversion = _conversion(name, texts, bool(others))
+            raise FormulaError(
+                f"column {name!r} is text that looks like numbers, such as "
+                f"{texts[0]!r}{but}: its {len(values)} different values in {n_rows} "
+                f"rows would be as many categories. Convert it: {conversion}; or write "
+                f"C({quote(name)}) if they are categories."
+            )
         if name in left and 2 * len(values) > n_rows:
             raise FormulaError(
                 f"the response {name!r} is text with {len(values)} different values in "
@@ -365,20 +373,6 @@ def _texts(column: pd.Series) -> list[str]:
 def holds_text(column: pd.Series) -> bool:
     """Tell whether a column holds text or categories, with which nobody computes."""
     return isinstance(column.dtype, pd.CategoricalDtype) or bool(_texts(column))
-
-
-def _number_message(
-    name: str, values: list[str], numbers: list[str], n_rows: int
-) -> str:
-    """Say why text is refused, and how it becomes numbers."""
-    others = [value for value in values if _NUMBER.fullmatch(value) is None]
-    but = f", and others such as {list_names(others[:3])}" if others else ""
-    return (
-        f"column {name!r} is text that looks like numbers, such as {numbers[0]!r}"
-        f"{but}: its {len(values)} different values in {n_rows} rows would be as many "
-        f"categories. Convert it: {_conversion(name, numbers, bool(others))}; or write "
-        f"C({quote(name)}) if they are categories."
-    )
 
 
 def _conversion(name: str, numbers: list[str], others: bool) -> str:

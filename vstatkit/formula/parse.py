@@ -279,7 +279,14 @@ def response_values(
     """Read numbers, or the place of every row's level; messages count from `first`."""
     levels, names = response_levels(left.info), left.info.column_names
     if levels is not None:
-        return _level_places(left.values, levels), levels
+        indicators = left.values
+        plain = indicators.shape[1] == len(levels) and np.isin(indicators, (0, 1)).all()
+        if not plain or not (indicators.sum(axis=1) == 1).all():
+            raise FormulaError(
+                "a categorical response takes no contrast: write C(y), or y, on the "
+                "left-hand side."
+            )
+        return np.asarray(indicators.argmax(axis=1), dtype=np.float64), levels
     if len(names) != 1:
         raise FormulaError(
             "the left-hand side must be one response; it has the columns "
@@ -293,16 +300,6 @@ def response_levels(info: SideInfo) -> tuple[Any, ...] | None:
     """List all levels of the response; None for numbers."""
     factors = list(info.levels.values())
     return factors[0] if len(factors) == 1 else None
-
-
-def _level_places(indicators: Floats, levels: tuple[Any, ...]) -> Floats:
-    plain = indicators.shape[1] == len(levels) and np.isin(indicators, (0, 1)).all()
-    if not plain or not (indicators.sum(axis=1) == 1).all():
-        raise FormulaError(
-            "a categorical response takes no contrast: write C(y), or y, on the "
-            "left-hand side."
-        )
-    return np.asarray(indicators.argmax(axis=1), dtype=np.float64)
 
 
 def split_levels(

@@ -113,10 +113,7 @@ class Estimates:
 
     @cached_property
     def own_skew(self) -> Floats:
-        """Skewness of the influences, corrected for noise and chance.
-
-        It is zero if the Monte Carlo error of the standard error is large.
-        """
+        """Skewness of the influences, without noise; zero if it is mostly noise."""
         skew, concentration = self.scaled.skew, self.scaled.concentration
         if skew is None or concentration is None or self.scaled.noise is None:
             return np.zeros_like(self.estimate)
@@ -177,8 +174,11 @@ class Estimates:
     @property
     def relative_mc_error(self) -> Floats:
         """Monte Carlo error of the standard error, relative to the likely one."""
-        noise = np.sqrt(self._noise_at(self.likely_sampling))
-        return ratio(noise, 2 * self.likely_variance, zero=0.0)
+        parts = self.scaled
+        square = parts.mc_se**2
+        if parts.noise is not None:
+            square = noise_variance(self.likely_sampling, parts.noise, parts.n)
+        return ratio(np.sqrt(square), 2 * self.likely_variance, zero=0.0)
 
     @property
     def monte_carlo_share(self) -> Floats:
@@ -215,28 +215,15 @@ class Estimates:
         """Likely squared standard errors, in squares of `unit`."""
         return self.likely_sampling + self.scaled.monte_carlo
 
-    def _noise_at(self, sampling: Floats) -> Floats:
-        """Compute the Monte Carlo variance of a sampling variance, in `unit**4`."""
-        noise = self.scaled.noise
-        if noise is None:
-            return self.scaled.mc_se**2
-        return noise_variance(sampling, noise, self.scaled.n)
-
     @property
     def bse_mc_error(self) -> Floats:
-        """Monte Carlo error of the standard errors, in their unit.
-
-        By the delta method, it is that of the variance over twice the standard error.
-        """
+        """Monte Carlo error of the standard errors, by the delta method."""
         twice = 2 * np.sqrt(self.scaled_variance)
         return ratio(self.scaled.mc_se, twice, zero=0.0) * self.unit
 
     @property
     def error_terms(self) -> tuple[Floats, Floats]:
-        """Coefficients of the Monte Carlo variance of the variance, `a/B**2 + b/B`.
-
-        Both are in fourth powers of `unit`.
-        """
+        """Coefficients of the variance's own variance, `a/B**2 + b/B`, in `unit**4`."""
         B, noise = self.n_learners, self.scaled.noise
         if noise is None:
             return np.zeros_like(self.positive), B * self.scaled.mc_se**2
@@ -254,10 +241,7 @@ def learners_at(target: Floats, a: Floats, b: Floats) -> Floats:
 
 
 def ratio(a: Floats, b: Floats, *, zero: float | None = None) -> Floats:
-    """Divide, with 0/0 = 0 and x/0 = `zero`, or signed infinity by default.
-
-    A quotient of nan and any number is nan.
-    """
+    """Divide, with 0/0 = 0 and x/0 = `zero`, or signed infinity by default."""
     beyond = np.copysign(np.inf if zero is None else zero, a)
     beyond = np.where(a == 0, 0.0, np.where(np.isnan(a), np.nan, beyond))
     return np.divide(a, b, out=beyond, where=(b > 0) | np.isnan(b))
@@ -438,10 +422,7 @@ def ensemble_mean(design: SubsampleDesign, values: Floats) -> Floats:
 
 
 def weighted_mean(values: Floats, weights: Floats | None) -> Floats:
-    """Average learners as deviations from the first; equal weights if None.
-
-    A mean that is zero up to rounding is set to zero.
-    """
+    """Average learners relative to the first; zero up to rounding becomes zero."""
     first = values[0]
     mean = np.average(values - first, axis=0, weights=weights) + first
     return np.where(np.abs(mean) <= ROUNDING * np.abs(first), 0.0, mean)

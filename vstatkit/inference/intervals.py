@@ -313,10 +313,7 @@ def least_error(skew: Floats, typical: Floats | float) -> Floats:
 
 
 def value_limit(kernel: AnyKernel) -> float | None:
-    """Return half the range of predictions, their largest standard deviation, if known.
-
-    The range is [0, 1], or that of the responses.
-    """
+    """Return half the range of predictions: their largest standard deviation."""
     if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
         return None
     return getattr(kernel, "limit", None) if kernel.n_classes is None else 0.5
@@ -344,10 +341,7 @@ BAND_DRAWS = 20_000
 def simultaneous_critical_value(
     matrix: Floats, alpha: float, df: float, seed: int
 ) -> float:
-    """Compute the quantile of the largest |t| over all estimates with a covariance.
-
-    The design's seed makes a band reproducible.
-    """
+    """Compute the quantile of the largest |t| over all estimates, from seeded draws."""
     check_alpha(alpha)
     scale = np.sqrt(np.diag(matrix))
     live = scale > 0

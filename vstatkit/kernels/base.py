@@ -154,10 +154,7 @@ class Evaluation:
     oob: OutOfBag | None  # out-of-bag sums of predictive kernels
 
     def with_moves(self, n_query: int | None) -> "Evaluation":
-        """Replace the values beyond the first `n_query` by differences.
-
-        They are the values before the moves of the effects, then those after them.
-        """
+        """Replace values beyond `n_query`, before and after moves, by differences."""
         if n_query is None or self.values.shape[1] == n_query:
             return self
         start, end = np.split(self.values[:, n_query:], 2, axis=1)

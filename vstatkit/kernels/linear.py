@@ -70,10 +70,7 @@ class LinearKernel(RowKernel):
 
 
 def fit_ols(X: Floats, y: Floats, weight: Floats) -> tuple[Floats, int]:
-    """Weighted least squares, and the rank of the design.
-
-    The solution has minimum norm if columns are collinear.
-    """
+    """Weighted least squares, of minimum norm if not unique, and the rank."""
     root = np.sqrt(weight)
     answer = np.linalg.lstsq(X * root[:, None], y * root, rcond=None)
     return np.asarray(answer[0]), int(answer[2])

@@ -96,10 +96,7 @@ def named_places(X: Any, given: Any) -> tuple[int, ...]:
 
 
 def check_levels(levels: Sequence[int] | None, X: Floats) -> tuple[int, ...] | None:
-    """Check the levels of every column, and that factors hold their codes.
-
-    Returns None if all columns are numbers.
-    """
+    """Check levels of columns and codes of factors; None if all columns are numbers."""
     if levels is None:
         return None
     counts = np.asarray(levels)

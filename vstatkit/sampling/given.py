@@ -77,10 +77,7 @@ class GivenDesign(SubsampleDesign):
 
 
 def check_ensemble(counts: Any, values: Any) -> tuple[Counts, Floats, int]:
-    """Check the counts (B, n) and values (B, m) of a given ensemble.
-
-    Return both as arrays, and the size k of every subsample.
-    """
+    """Check counts (B, n) and values (B, m); return arrays, and the size k."""
     if sparse.issparse(counts):
         table = sparse.csr_array(counts, dtype=np.float64, copy=True)
         table.sum_duplicates()

@@ -27,10 +27,7 @@ class Purpose(IntEnum):
 
 
 def resolve_seed(rng: Seed) -> int:
-    """Convert the `rng` argument to the 64-bit seed of all streams.
-
-    An integer is the seed itself, a generator draws one, None takes fresh entropy.
-    """
+    """Convert the `rng` argument to the 64-bit seed of all streams."""
     if rng is None:
         rng = np.random.default_rng()
     if isinstance(rng, np.random.Generator):
@@ -48,10 +45,7 @@ def resolve_seed(rng: Seed) -> int:
 def learner_keys(
     seed: int, start: int, stop: int, purpose: Purpose = Purpose.LEARNER
 ) -> NDArray[np.uint64]:
-    """Compute the seeds of learners `start` to `stop` for compiled code.
-
-    Each is a hash of (seed, purpose, learner), by the splitmix64 finaliser.
-    """
+    """Hash (seed, purpose, learner) by splitmix64, as seeds for compiled code."""
     learners = np.arange(start, stop, dtype=np.uint64)
     root = _mix(np.full(1, seed, dtype=np.uint64)) + np.uint64(purpose)
     return _mix(learners + _mix(root))

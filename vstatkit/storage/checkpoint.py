@@ -159,10 +159,7 @@ def hash_arrays(arrays: Sequence[Floats]) -> str:
 
 
 def hash_frame(frame: pd.DataFrame, *, exactly: bool = False) -> str:
-    """Hash names, dtypes, categories and values of columns.
-
-    Floats are rounded to `PRECISION`, unless `exactly`.
-    """
+    """Hash names, dtypes, categories and values; floats rounded unless `exactly`."""
     digest = hashlib.sha256()
     for name, column in frame.items():
         kind = column.dtype
@@ -184,10 +181,7 @@ def _round_digits(array: Floats) -> Floats:
 
 
 def hash_table(table: Any) -> str | None:
-    """Hash observations exactly: a frame, a Series or an array; None if there are none.
-
-    Arrays of numbers are hashed in their memory order.
-    """
+    """Hash observations exactly, arrays in memory order; None if there are none."""
     if table is None:
         return None
     if not isinstance(table, np.ndarray) or table.dtype.kind not in "biuf":
@@ -668,11 +662,7 @@ def _hash_data(kernel: Any) -> list[str | None]:
 
 
 class RepetitionFiles:
-    """Files of the repetitions of a bootstrap; see `RepetitionKeeper`.
-
-    The directory is locked and contains the settings of this bootstrap, whose
-    repetitions have `n_values` estimates each.
-    """
+    """Files of repetitions with `n_values` estimates each; see `RepetitionKeeper`."""
 
     def __init__(self, directory: Path, n_values: int) -> None:
         self._directory, self._n_values = directory, n_values

@@ -136,10 +136,7 @@ class VarianceComponents:
         return replace(first, **joined)
 
     def in_units(self, unit: Floats) -> "VarianceComponents":
-        """Scale the components of values that were divided by `unit`, shape (m,).
-
-        Values beyond the range of floating point become infinite or zero.
-        """
+        """Scale components of values that were divided by `unit`; they may overflow."""
         with np.errstate(over="ignore", under="ignore"):
             scaled = {
                 name: getattr(self, name) * unit * unit
@@ -213,10 +210,7 @@ class VarianceEstimator(ABC):
 
 @dataclass(frozen=True)
 class SumEstimator(VarianceEstimator):
-    """An estimator that uses only additive sums over the learners.
-
-    Such sums can be extended by more learners, and added over workers.
-    """
+    """An estimator from sums over learners, which can be extended and added up."""
 
     @abstractmethod
     def from_sums(
@@ -380,10 +374,7 @@ def _parts(
 def check_groups(
     name: str, design: SubsampleDesign, B: int, least_size: int, paired: bool = False
 ) -> Ints:
-    """Return the groups of B learners after checking them for the estimator `name`.
-
-    Each needs `least_size` learners, or exactly two if they are `paired`.
-    """
+    """Return the groups of B learners, each of `least_size`, or two if `paired`."""
     labels = design.groups(B)
     if labels is None:
         raise ValueError(

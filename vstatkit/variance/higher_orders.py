@@ -262,10 +262,7 @@ def combine(
     *,
     share: float = np.nan,
 ) -> HigherOrders:
-    """Average measured and expected value, weighted by their precisions.
-
-    A negative `rho`, which is impossible, counts as zero.
-    """
+    """Average measured and expected value by their precisions; none is negative."""
     expected, spread = prior
     if np.isfinite(measured_error) and spread + measured_error > 0:
         weight = spread**2 / (spread**2 + measured_error**2)

@@ -174,10 +174,7 @@ def cumulants(powers: InfluencePowers, noise: InfluenceNoise) -> Cumulants:
 def influence_skew(
     squares: Floats, cubes: Floats, fourths: Floats, noise: Floats, n: int
 ) -> Floats:
-    """Compute the skewness of estimates from sums over n units; see `cumulants`.
-
-    `noise` is the Monte Carlo variance of one influence, shape (m,).
-    """
+    """Compute the skewness of estimates from sums over n units; see `cumulants`."""
     powers = InfluencePowers(squares, cubes, fourths, n)
     return cumulants(powers, InfluenceNoise(noise)).skew
 

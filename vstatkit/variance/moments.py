@@ -48,11 +48,7 @@ class EnsembleSums:
     def zero(
         cls, n: int, size: int, origin: Floats, *, joint: bool = False
     ) -> "EnsembleSums":
-        """Return the sums of no learners, of subsamples of `size` out of n units.
-
-        `origin` is any value near the mean, and `joint` keeps outer products, for
-        covariances.
-        """
+        """Return the sums of no learners; `joint` ones are for covariances."""
         m = origin.size
         squares = np.zeros((2, m, m) if joint else (2, m))
         return cls(size, origin, np.zeros((n, m + 1)), np.zeros(m), *squares)
@@ -136,10 +132,7 @@ def _count_squares(N: Counts, weights: Floats | None) -> float:
 
 
 def value_units(values: Floats) -> Floats:
-    """Compute a power of two near the spread of every column; one for constants.
-
-    Division by it is exact.
-    """
+    """Compute powers of two near the spreads of columns; dividing by them is exact."""
     first = values[0]
     spread = np.maximum(values.max(axis=0) - first, first - values.min(axis=0))
     exponent = np.frexp(spread)[1]

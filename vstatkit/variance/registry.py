@@ -227,11 +227,7 @@ def estimate_components(
     values: Floats,
     orders: HigherOrders | None = None,
 ) -> VarianceComponents:
-    """Estimate the components of an ensemble from its values, shape (B, m).
-
-    `orders` is the correction beyond the first order, for estimators that use it; by
-    default it is measured on the values.
-    """
+    """Estimate the components from values of shape (B, m); see `known_orders`."""
     orders = known_orders(method, design, values, orders)
     return ESTIMATORS[method].components(design, values, orders)
 
@@ -242,10 +238,7 @@ def estimate_covariance(
     values: Floats,
     orders: HigherOrders | None = None,
 ) -> tuple[Floats, Floats]:
-    """Estimate the sampling and the Monte Carlo covariance, each (m, m).
-
-    With few learners the sampling part may be indefinite.
-    """
+    """Estimate sampling and Monte Carlo covariance; the first may be indefinite."""
     orders = known_orders(method, design, values, orders)
     return ESTIMATORS[method].covariance(design, values, orders)
 
@@ -256,10 +249,7 @@ def known_orders(
     values: Floats,
     orders: HigherOrders | None,
 ) -> HigherOrders | None:
-    """Return the correction beyond the first order that an estimator uses.
-
-    It is measured on the values if it is not given; None for estimators without it.
-    """
+    """Return the correction that an estimator uses, if any: given, or measured."""
     if not ESTIMATORS[method].beyond:
         return None
     if orders is not None:

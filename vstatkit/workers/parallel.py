@@ -112,21 +112,6 @@ _CREWS: "WeakValueDictionary[str, Crew]" = WeakValueDictionary()
 _CREWS_LOCK = threading.Lock()
 
 
-def call_for_another(
-    work: str, function: Callable[..., Answer], arguments: tuple[Any, ...]
-) -> Answer:
-    """Call a function in a process that works for another one.
-
-    The workers are all busy, so joblib calls within the function (those of
-    scikit-learn's estimators) run one after the other: neither in further processes
-    nor by way of the scheduler.
-    """
-    with _CREWS_LOCK:
-        crew = _CREWS.setdefault(work, Crew())
-    answer: Answer = crew.call(sequentially, (function, *arguments))
-    return answer
-
-
 def sequentially(function: Callable[..., Answer], *arguments: Any) -> Answer:
     """Call a function whose own joblib calls run one after the other."""
     with joblib.parallel_config("sequential"):
@@ -195,8 +180,16 @@ def perform(
     whole: Parcel,
     *parts: Parcel,
 ) -> Parcel:
-    """Make a call in a worker process, and pack the answer."""
-    return pack(call_for_another(name, function, (*whole.open(parts), *given)))
+    """Make a call in a worker process, and pack the answer.
+
+    The workers are all busy, so joblib calls within the function (those of
+    scikit-learn's estimators) run one after the other: neither in further processes
+    nor by way of the scheduler.
+    """
+    arguments = (function, *whole.open(parts), *given)
+    with _CREWS_LOCK:
+        crew = _CREWS.setdefault(name, Crew())
+    return pack(crew.call(sequentially, arguments))
 
 
 def _fetch_and_perform(

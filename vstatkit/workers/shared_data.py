@@ -35,10 +35,7 @@ OPENED = 4  # parcels that a worker process keeps: those of one piece of work, o
 
 
 class Parcel:
-    """A packed value: a pickle and the memory of its arrays.
-
-    The key is its name in all processes.
-    """
+    """A packed value: a pickle, its arrays' memory, and its name in all processes."""
 
     def __init__(self, key: str, body: Any, buffers: Sequence[Any]) -> None:
         self.key, self.body, self.buffers = key, body, buffers
