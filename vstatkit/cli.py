@@ -55,7 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line."""
     parser = _parser()
     options, unknown = parser.parse_known_args(arguments)
     if unknown:

@@ -164,21 +164,42 @@ def is_alive(process: int) -> bool:
     return process != os.getpid()
 
 
+LOCKED_BYTE = 2**30  # locked on Windows; beyond the text that other processes read
+
 if sys.platform == "win32":
+    import msvcrt
 
-    def _acquire(handle: int) -> bool:
-        """Leave files where they are: an open file is never removed there."""
-        return False
+    def lock(handle: int) -> None:
+        """Lock an open file; raise an `OSError` if another process has locked it."""
+        os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        finally:
+            os.lseek(handle, 0, os.SEEK_SET)
 
+    def unlock(handle: int) -> None:
+        """Do nothing: the system releases the lock when the file is closed."""
 else:
     import fcntl
 
-    def _acquire(handle: int) -> bool:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # somebody holds it, or the file system has no locks
-            return False
-        return True
+    def lock(handle: int) -> None:
+        """Lock an open file; raise an `OSError` if another process has locked it."""
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def unlock(handle: int) -> None:
+        """Release the lock now, even if a process that is being forked has a copy."""
+        with suppress(OSError):  # the file system has no locks
+            fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def _acquire(handle: int) -> bool:
+    if os.name != "posix":  # an open file is never removed there
+        return False
+    try:
+        lock(handle)
+    except OSError:  # somebody holds it, or the file system has no locks
+        return False
+    return True
 
 
 def _watch() -> None:

@@ -239,7 +239,7 @@ def test_effects_stop_where_the_memory_would(monkeypatch):
 
 def test_effects_move_one_predictor_and_keep_the_others(mixed):
     made = parse("y ~ n + text + flag", mixed, environment=None, intercept=False)
-    settings = query.effect_settings(made.coding, made.frame)
+    settings = query.effect_settings(made.coding, made.frame, made.typical_row)
     typical = made.coding.typical_row(made.frame)
     low, high = mixed["n"].quantile([0.1, 0.9])
     moves = {"n": [(low, high)], "text": [("p", "q"), ("p", "r")]}

@@ -131,7 +131,7 @@ def test_typical_row_and_effects_move_codes(data):
     assert len(most) == 2  # the one that comes first in the data, not in the alphabet
     assert first != most[0]
     assert row[0, 0] == CODES["text"].index(first)
-    settings = effect_settings(made.coding, made.frame)
+    settings = effect_settings(made.coding, made.frame, made.typical_row)
     assert list(settings.frame.index) == ["text", "text", "text", "x"]
     assert settings.start[:3, 0].tolist() == [0, 0, 0]
     assert settings.end[:3, 0].tolist() == [1, 2, 3]

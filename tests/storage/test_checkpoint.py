@@ -450,7 +450,7 @@ class Nothing:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="only forks inherit locks")
 def test_a_forked_process_does_not_hold_the_lock(tmp_path, monkeypatch):
     """A worker that outlives a killed process keeps nobody out."""
-    monkeypatch.setattr(checkpoint, "_release", lambda handle: None)
+    monkeypatch.setattr(checkpoint, "unlock", lambda handle: None)
     started, waiting = os.pipe(), os.pipe()
     with checkpoint.lock_directory(tmp_path):
         child = os.fork()

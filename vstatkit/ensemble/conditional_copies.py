@@ -252,7 +252,6 @@ def _standardise(W: Floats) -> Floats:
 
 
 def _products(W: Floats) -> Floats:
-    """Multiply each two columns."""
     first, second = np.triu_indices(W.shape[1], 1)
     scaled = _standardise(W)
     return np.asarray(scaled[:, first] * scaled[:, second])
@@ -321,7 +320,6 @@ class Ridge:
 
 
 def _bound_leverage(leverage: Floats) -> Floats:
-    """Keep leverages below one."""
     return np.minimum(leverage, 1 - 1e-6)
 
 
@@ -387,7 +385,6 @@ def _shrink_outliers(W: Floats) -> Floats:
 def _shares(
     codes: Ints, n_levels: int, others: OtherPredictors, rng: np.random.Generator
 ) -> Floats:
-    """Predict the shares of levels."""
     overall = np.bincount(codes, minlength=n_levels) / len(codes)
     plain = np.broadcast_to(overall, (len(codes), n_levels))
     if others.frame.shape[1] == 0 or n_levels < 2:

@@ -131,7 +131,6 @@ class Division:
 
 
 def _by_columns(by: By) -> tuple[str, ...]:
-    """List the columns of `by`."""
     if by is None:
         return ()
     columns = (by,) if isinstance(by, str) else tuple(by)

@@ -97,10 +97,7 @@ class MemoryPlan:
 def plan_memory(
     task: Task, n_jobs: int | None, stack: Sequence[tuple[TreeKernel, float]] = ()
 ) -> MemoryPlan:
-    """Plan the memory of what is to be evaluated.
-
-    The `stack` grows other learners besides, each kernel a share of them.
-    """
+    """Plan the memory of what is to be evaluated, and of the learners of a `stack`."""
     kernel, design = task.kernel, task.design
     n = design.n if task.unit_of_row is None else len(task.unit_of_row)
     p, outputs = 0, 1

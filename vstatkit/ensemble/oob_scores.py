@@ -51,11 +51,7 @@ class Scores:
 def score(
     y: Floats, predicted: Floats, n_classes: int | None, weights: Floats | None = None
 ) -> Scores:
-    """Score out-of-bag predictions, shape (n, c), of a response or of class codes.
-
-    Predictions are NaN where an observation was never out of bag. Scores are averaged
-    by the sampling weights; None counts rows equally.
-    """
+    """Score out-of-bag predictions, shape (n, c), which are NaN if there are none."""
     known = np.isfinite(predicted[:, 0])
     if not known.any():
         return Scores({}, np.empty(0), 0)

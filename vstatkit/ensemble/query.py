@@ -42,13 +42,9 @@ class EffectSettings:
 
 
 def effect_settings(
-    coding: Coding, frame: pd.DataFrame | Variables, typical: pd.DataFrame | None = None
+    coding: Coding, frame: pd.DataFrame | Variables, typical: pd.DataFrame
 ) -> EffectSettings | None:
-    """Build the settings of the effects; None if no predictor varies.
-
-    `frame` has the variables of the right-hand side; the `typical` row is given if it
-    is known already.
-    """
+    """Build the settings of the effects; None if no predictor varies."""
     most_rows = max(1, MAX_ENTRIES // coding.columns.size)
     moves: list[tuple[str, Any, Any]] = []
     looked_at = 0
@@ -62,7 +58,6 @@ def effect_settings(
         looked_at += 1
     if not moves:
         return None
-    typical = coding.typical_row(frame) if typical is None else typical
     both = [(name, a) for name, a, _ in moves] + [(name, b) for name, _, b in moves]
     start, end = np.split(coding.raw_matrix(_set_predictors(typical, both)), 2)
     usable = np.flatnonzero(coding.usable_rows(start) & coding.usable_rows(end))
@@ -82,7 +77,7 @@ def effect_settings(
 
 
 def list_moves(
-    variables: Variables, name: str, ends: list[float] | None, reference: Any = None
+    variables: Variables, name: str, ends: list[float] | None, reference: Any
 ) -> list[tuple[Any, Any]]:
     """List the changes of a predictor: between quantiles, or from the reference level.
 

@@ -748,7 +748,6 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 return
 
     def _variance_estimator(self) -> str:
-        """Return the name of the variance estimator."""
         return resolve_for_design(self.variance, self.design_, KernelKind.TREES)
 
     @property
@@ -756,14 +755,10 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return Predictor(self._kernel, self.estimators_, None, None, self.n_jobs)
 
     def _by_output(self, values: Floats, first: Floats) -> Floats:
-        """Give values (rows, outputs) the shape of predictions.
-
-        `first` are those of the first of two classes, which is not an output.
-        """
+        """Shape values like predictions, given those of the first of two classes."""
         raise NotImplementedError
 
     def _mean(self, X: Any) -> Floats:
-        """Average the predictions of all trees."""
         rows = self._rows(X)
         mean = self._predictor.mean(rows).reshape(len(rows), -1)
         return self._by_output(mean, 1 - mean)
@@ -809,11 +804,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _estimate(
         self, X: Floats | None = None, *, averages: Floats | None = None
     ) -> Estimates:
-        """Estimate predictions at rows, or averages of the trees' values.
-
-        Warn, once, if the estimator is biased for so many rows per tree, and if the
-        Monte Carlo error of standard errors is large.
-        """
+        """Estimate predictions, or averages of trees; warn once of large errors."""
         self._check_errors()
         message = large_k_warning(
             self._variance_estimator(), self.design_, KernelKind.TREES

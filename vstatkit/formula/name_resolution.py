@@ -225,11 +225,7 @@ def read_formula(
     environment: Environment | None,
     not_in_dot: tuple[str, ...],
 ) -> ResolvedFormula:
-    """Read a formula; without an environment it is a stranger's, and bounded.
-
-    Names that are not columns are looked up in the environment. `.` does not stand for
-    the columns `not_in_dot`.
-    """
+    """Read a formula as `parse` does; it is bounded if there is no environment."""
     named = read_names(formula, frame.columns, environment, not_in_dot)
     if named.trusted:
         names = outside_columns(named, frame.columns, len(frame))

@@ -179,10 +179,8 @@ def parse(
     info = design_matrix.recode_info(right.info, model, plain, factors)
     right = design_matrix.recode_matrix(right, info)
     if columns is None:
-        places = choose_columns(info.column_names, intercept, formula)
-        places = design_matrix.arrange_columns(
-            info, places, design_matrix.first_rows(info, right.values)
-        )
+        first = design_matrix.first_rows(info, right.values)
+        places = choose_columns(info, first, intercept, formula)
     else:
         places = check_column_places(columns, info.column_names, intercept)
     parsed = assemble_parsed(
@@ -259,11 +257,7 @@ class Response:
 def read_response(
     left: Matrix, n_dropped: int, n_missing: Mapping[str, int]
 ) -> Response:
-    """Read the response: numbers, or codes of the levels that occur.
-
-    For messages, `n_missing` has the missing values of every column of the formula, for
-    which `n_dropped` rows were dropped.
-    """
+    """Read the response: numbers, or codes of the levels that occur."""
     values, levels = response_values(left)
     if levels is None:
         return Response(values, None, ())
@@ -350,15 +344,16 @@ def check_column_places(
     return np.array(columns, dtype=np.int64)
 
 
-def choose_columns(written: Sequence[str], intercept: bool, formula: str) -> Ints:
-    """Positions of the columns that are used: all, or all but the intercept."""
-    places = [j for j, name in enumerate(written) if intercept or name != INTERCEPT]
+def choose_columns(info: SideInfo, first: Ints, intercept: bool, formula: str) -> Ints:
+    """Choose and order the columns that are used; see `arrange_columns` for `first`."""
+    written = enumerate(info.column_names)
+    places = [j for j, name in written if intercept or name != INTERCEPT]
     if not places:
         raise FormulaError(
             f"the formula {formula!r} has no predictors on its right-hand side. "
             "Name at least one, or use `.` for all columns."
         )
-    return np.array(places)
+    return design_matrix.arrange_columns(info, np.array(places), first)
 
 
 def parse_table(

@@ -402,12 +402,7 @@ class Estimation:
 
 
 def cache_counts(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
-    """Cache the counts of B learners for use at many query points.
-
-    `n_values` is the number of values of a learner, over all query points. Return the
-    design itself if the counts would take too much memory, or if learners have groups
-    or weights.
-    """
+    """Cache the counts of B learners, if they are plain and not too many."""
     entries = B * min(design.n, 2 * design.k)
     plain = design.groups(B) is None and design.weights(0, B) is None
     if not plain or entries > CACHED_ENTRIES:

@@ -174,13 +174,9 @@ class Tails:
 
     def join(self, m: int, e: int) -> "Tails":
         """Join the tails of m estimates with those of e differences."""
-        other = self.of_differences
-        return Tails(
-            error=_join(self.error, m, other.error, e),
-            skew=_join(self.skew, m, other.skew, e),
-            low=_join(self.low, m, other.low, e),
-            high=_join(self.high, m, other.high, e),
-        )
+        other = vars(self.of_differences)
+        own = vars(self).items()
+        return Tails(**{name: _join(ends, m, other[name], e) for name, ends in own})
 
     def shift(self, by: Floats) -> "Tails":
         """Shift the range with the estimates."""

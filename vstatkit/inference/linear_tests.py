@@ -66,11 +66,7 @@ def scaled_covariance(
     estimates: Estimates,
     points: RowInfluence | None = None,
 ) -> Floats:
-    """Estimate the joint covariance, in units of the estimates.
-
-    It is a linear function of outer products of the values, and may be indefinite in
-    small ensembles. See `covariance`.
-    """
+    """Estimate the covariance in units of the estimates; it may be indefinite."""
     parts = estimates.scaled
     scaled = values / estimates.unit
     method = parts.method

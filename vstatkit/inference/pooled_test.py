@@ -329,7 +329,6 @@ def _truncated_mean(estimate: float, error: float, low: float, high: float) -> f
 def _error_of_trace(
     parts: VarianceComponents, sampling: Floats, monte_carlo: Floats
 ) -> float:
-    """Compute the Monte Carlo error of the trace."""
     if parts.noise is None:
         return float(parts.mc_se.sum())  # as if perfectly correlated
     live = parts.monte_carlo > 0

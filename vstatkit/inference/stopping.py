@@ -54,11 +54,7 @@ class Tolerance:
         return float(np.max(reached / self.allowed_error(estimates)))
 
     def learners_needed(self, estimates: Estimates) -> Floats:
-        """Forecast the learners that meet the tolerance, for each or their mean.
-
-        The variances are treated as known. If `excess` is one, it is the current number
-        of learners.
-        """
+        """Forecast the learners that meet the tolerance, if variances are known."""
         curve = self._error_curve(estimates)
         target = (2 * self.allowed_error(estimates) * curve.variance) ** 2
         return learners_at(target, curve.a, curve.b)

@@ -81,7 +81,6 @@ class StoredStagedKernel(StoredTreeKernel):
     """A kernel that predicts with learners of several stages, without their data."""
 
     def _predict_into(self, out: Floats, learner: StagedTree, points: Floats) -> None:
-        """Add up the stages."""
         stages, by_levels = (learner.nodes, learner.sizes), self.levels is not None
         predict_stages_at(*stages, learner.line, points, out, current_stop(), by_levels)
 

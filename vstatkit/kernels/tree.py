@@ -325,7 +325,6 @@ class TreeKernel(StoredTreeKernel):
         return Evaluation(values, trees, OutOfBag(total, times, subset))
 
     def _ranks_own_rows(self, drawn: UnitDraw) -> bool:
-        """Return whether every subsample ranks its own rows."""
         counts, n_rows = drawn.counts, len(self.y)
         if isinstance(self.X, np.memmap):  # the table may not fit into memory
             return True

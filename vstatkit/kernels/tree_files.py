@@ -114,7 +114,6 @@ def _pack_trees(
 def _unpack_kernel(
     kind: type[AnyStored], fields: Mapping[str, Any], p: int
 ) -> AnyStored:
-    """Check the fields of a kernel, and build it."""
     centre, scale = take(fields, "centre", float), take(fields, "scale", float)
     check(np.isfinite(centre), "its centre is not finite.")
     check(0 < scale < np.inf, "its scale is not positive.")

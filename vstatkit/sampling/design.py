@@ -148,10 +148,7 @@ class SubsampleDesign(ABC):
         return self.n_absent / self.n
 
     def redrawn_share(self, G: int) -> float:
-        """Return the share of the variance between G groups that redrawing would show.
-
-        It is one if groups are drawn independently of each other.
-        """
+        """Return the share of the variance of G groups that redrawing would show."""
         return 1.0
 
     def with_size(self, B: int) -> Self:

@@ -171,11 +171,7 @@ def index_of_length(names: Any, length: int, argument: str) -> pd.Index:
 
 @dataclass(frozen=True, eq=False)
 class ResampledDesign(SubsampleDesign):
-    """A design on units drawn with replacement: a data set of the bootstrap.
-
-    A unit that was drawn twice is two units of the data set, and a subsample may
-    contain both.
-    """
+    """A design on units drawn with replacement; every draw is a unit by itself."""
 
     inner: SubsampleDesign  # draws places in the data set
     drawn: Ints = field(repr=False)  # (n,): the unit at each place

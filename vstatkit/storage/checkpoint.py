@@ -6,7 +6,6 @@ import json
 import os
 import re
 import socket
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from vstatkit.json_values import check, check_fields, take, take_floats, take_si
 from vstatkit.kernels.base import Evaluation, OutOfBag, PredictiveModel
 from vstatkit.kernels.registry import codec_of
 from vstatkit.sampling.streams import resolve_seed
-from vstatkit.scratch import is_alive
+from vstatkit.scratch import is_alive, lock, unlock
 from vstatkit.storage.atomic_files import (
     Arrays,
     read_archive,
@@ -40,7 +39,6 @@ from vstatkit.storage.atomic_files import (
 LOCK = "lock"  # file that is locked. It is not removed: only the system's lock matters.
 # Error numbers of a lock that another process holds.
 TAKEN = (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
-LOCKED_BYTE = 2**30  # locked on Windows; beyond the text that other processes read
 
 _HANDLES: set[int] = set()
 
@@ -62,7 +60,7 @@ def lock_directory(directory: Path) -> Iterator[None]:
     _HANDLES.add(handle)
     try:
         try:
-            _acquire(handle)
+            lock(handle)
         except OSError as error:
             if error.errno in TAKEN:
                 raise CheckpointError(_in_use(directory, handle)) from None
@@ -78,7 +76,7 @@ def lock_directory(directory: Path) -> Iterator[None]:
     finally:
         if handle in _HANDLES:  # unless a forked process has closed it
             _HANDLES.discard(handle)
-            _release(handle)
+            unlock(handle)
             os.close(handle)
 
 
@@ -91,30 +89,6 @@ def _in_use(directory: Path, handle: int) -> str:
         f"the checkpoints in {directory} are in use by {who}. Wait for it to end, or "
         "choose another directory."
     )
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _acquire(handle: int) -> None:
-        os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
-        try:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        finally:
-            os.lseek(handle, 0, os.SEEK_SET)
-
-    def _release(handle: int) -> None:
-        """Do nothing: the system releases the lock when the file is closed."""
-else:
-    import fcntl
-
-    def _acquire(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def _release(handle: int) -> None:
-        """Release the lock now, even if a process that is being forked has a copy."""
-        with suppress(OSError):  # the file system has no locks
-            fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def _close_copies() -> None:
@@ -465,11 +439,7 @@ class Checkpoint:
         settings: Mapping[str, Any],
         tables: Mapping[str, Any],
     ) -> "Checkpoint | None":
-        """Describe a fit; return None without a directory.
-
-        The design of the task is one of the settings; `tables` are the data by the
-        names in `TABLES`.
-        """
+        """Describe a fit to `tables`, named as in `TABLES`; None if not wanted."""
         if directory is None:
             return None
         drawn = {"design": task.design.name, **asdict(task.design), "oob": task.oob}

@@ -34,10 +34,7 @@ COLUMNS_PER_CALL = 256  # values in one task of a thread
 
 
 def is_wide(design: SubsampleDesign, B: int, m: int) -> bool:
-    """Return whether the table of units by values is too large to be made.
-
-    It is if counts are cached, since these values are then a part of many.
-    """
+    """Return whether a table of units by values is too large, or counts are cached."""
     if isinstance(design, CachedDesign):
         return True
     return design.n * m > WIDE_FROM and design.weights(0, B) is None

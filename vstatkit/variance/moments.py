@@ -407,11 +407,7 @@ def _presence_of_powers(
 def presence_moments(
     sums: EnsembleSums, chance: float | None = None
 ) -> PresenceMoments:
-    """Compute the moments of presence from sums with indicators in place of counts.
-
-    `chance` is that of an observation to be absent; by default the numbers of learners
-    without each observation are used.
-    """
+    """Compute moments of presence from sums of indicators; see `chance_absent`."""
     N, B, joint = sums.appearances, sums.n_learners, sums.squares.ndim == 2
     shift, inverse = sums.total / B, _invert_absences(N, B, chance)
     left_out = np.zeros_like(sums.squares)

@@ -536,25 +536,13 @@ def in_parallel(
     an error. Calls run in threads, unless `joblib.parallel_config` names a backend or
     a Dask client is active; joblib calls within them run one after the other.
 
-    Parameters
-    ----------
-    function : callable
-        Called with the shared arguments first: `function(*shared, *given)`.
-    arguments : iterable of tuple
-        Arguments that differ between the calls; sent with each of them.
-    n_jobs : int or None
-        Workers, as joblib counts them; on a cluster None and numbers below one mean
-        all of it. One means this process, whatever is active.
-    ordered : bool
-        Whether answers are in the order of the arguments, or as they come.
-    shared : tuple
-        First arguments of all calls; sent once to workers in other processes.
-    lasting : tuple
-        Objects within `shared` that later calls will share too. They stay with the
-        workers as long as they live here, and must not change in that time.
-    here : bool
-        Make the calls in threads of this process whatever is active, because shared
-        data cannot be sent.
+    The `shared` arguments come first in all calls, and are sent once to workers in
+    other processes. Objects within them that later calls will share too are `lasting`:
+    they stay with the workers as long as they live here, and must not change in that
+    time. `n_jobs` counts workers as joblib does; on a cluster None and numbers below
+    one mean all of it, and one means this process, whatever is active. Answers come in
+    the order of the arguments if they are `ordered`. Calls are made `here`, in threads
+    of this process, if shared data cannot be sent.
     """
     backend, most = _active_backend(n_jobs)
     work = Work(function, shared, lasting, n_jobs)

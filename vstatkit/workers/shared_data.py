@@ -108,10 +108,7 @@ def _copy_buffer(buffer: Any) -> NDArray[np.uint8]:
 def pack(
     value: Any, parts: Mapping[int, str] | None = None, key: str | None = None
 ) -> Parcel:
-    """Pack a value; the key of the parcel is new by default.
-
-    `parts` has the keys of the objects, by their `id`, that have their own parcels.
-    """
+    """Pack a value; `parts` has the keys of objects with own parcels, by their `id`."""
     body = io.BytesIO()
     buffers: list[pickle.PickleBuffer] = []
     try:

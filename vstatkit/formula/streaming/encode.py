@@ -690,10 +690,8 @@ def _make_plan(
         variables=variables(model.right, frame.columns),
     )
     info = design_matrix.recode_info(sides.right, model, frame, factors)
-    columns = parse.choose_columns(info.column_names, intercept, formula)
-    columns = design_matrix.arrange_columns(
-        info, columns, _first_rows(info, sides, seen)
-    )
+    first = _first_rows(info, sides, seen)
+    columns = parse.choose_columns(info, first, intercept, formula)
     names = tuple(plain_name(info.column_names[j]) for j in columns)
     used = variables(model.right + model.left, frame.columns)
     return Plan(seen, sides, used, columns, names, info)
