@@ -90,9 +90,10 @@ def read_fit_data(
         for key, name in names.items():
             check_column(key, name, pd.Index(source.columns))
         named = tuple(names.values())
-        streamed = parse_source(formula, source, beside=named, n_jobs=n_jobs, **options)
-        parsed, columns = streamed.parsed, streamed.beside.to_frame()
-        index = pd.RangeIndex(streamed.n_rows)
+        options["n_jobs"] = n_jobs
+        parsed, beside = parse_source(formula, source, beside=named, **options)
+        columns = beside.to_frame()
+        index = pd.RangeIndex(len(parsed.y) + parsed.n_dropped)
     clusters, weight_column = (
         take_column(key, value, columns, parsed.rows, index)
         for key, value in arguments.items()

@@ -111,23 +111,20 @@ def parsed(formula, given, monkeypatch, part_rows, n_jobs=None, **options):
 
 def both(formula, given, monkeypatch, **options):
     """Parse as one part, and as many that two threads code."""
-    one = parsed(formula, given, monkeypatch, ONE, **options)
-    many = parsed(formula, given, monkeypatch, PARTS, 2, **options)
-    assert one.n_rows == many.n_rows
-    assert_same(many.parsed, one.parsed)
-    assert many.parsed.X.tobytes() == one.parsed.X.tobytes()
-    assert many.parsed.y.tobytes() == one.parsed.y.tobytes()
-    recipes = [two.parsed.coding.recipe.frame for two in (many, one)]
+    one, beside_one = parsed(formula, given, monkeypatch, ONE, **options)
+    many, beside_many = parsed(formula, given, monkeypatch, PARTS, 2, **options)
+    assert one.n_dropped == many.n_dropped
+    assert_same(many, one)
+    assert many.X.tobytes() == one.X.tobytes()
+    assert many.y.tobytes() == one.y.tobytes()
+    recipes = [two.coding.recipe.frame for two in (many, one)]
     assert_frame_equal(*recipes)
-    for ours, theirs in [
-        (many.parsed.data, one.parsed.data),
-        (many.beside, one.beside),
-    ]:
+    for ours, theirs in [(many.data, one.data), (beside_many, beside_one)]:
         assert_frame_equal(ours.to_frame(), theirs.to_frame())
         assert_index_equal(ours.index, theirs.index, exact=True)
         for name, column in ours.columns.items():
             assert column.levels == theirs.columns[name].levels
-    return many.parsed
+    return many
 
 
 @pytest.mark.parametrize("formula", [*FORMULAS, "y ~ x + z + count + word"])
@@ -428,7 +425,7 @@ def test_without_workers_parts_are_coded_here(path, monkeypatch, crew):
 def test_nothing_as_long_as_the_data_is_held(path, monkeypatch):
     for formula, dropped in [("y ~ x", False), ("y ~ gap", True)]:
         for part_rows, n_jobs in [(ONE, 1), (PARTS, 2)]:
-            found = parsed(formula, path, monkeypatch, part_rows, n_jobs).parsed
+            found, _ = parsed(formula, path, monkeypatch, part_rows, n_jobs)
             assert isinstance(found.y.base, np.memmap)
             assert isinstance(found.data.index, pd.RangeIndex) == (not dropped)
             if dropped:

@@ -156,7 +156,7 @@ def both(formula, data, folder, how=by_parquet, **options):
     names = environment_of({"np": np, "doubled": lambda x: 2 * x, "edges": [-0.5, 0.5]})
     options = {"environment": names, "intercept": True, **options}
     wanted = parse(formula, held, **options)
-    return wanted, parse_source(formula, find_source(given), **options).parsed
+    return wanted, parse_source(formula, find_source(given), **options)[0]
 
 
 def assert_same(found, wanted, exact=True):
@@ -448,10 +448,11 @@ def test_categories_that_differ_between_row_groups_are_joined(tmp_path, rng):
         for part in parts
     ]
     path = parquet_of(tables, tmp_path / "parts.parquet")
-    found = parse_source("y ~ f", find_source(path), environment=None, intercept=True)
-    wanted = parse("y ~ f", pd.read_parquet(path), environment=None, intercept=True)
+    options = {"environment": None, "intercept": True}
+    found, _ = parse_source("y ~ f", find_source(path), **options)
+    wanted = parse("y ~ f", pd.read_parquet(path), **options)
     assert wanted.names[1:] == ("f[T.a]", "f[T.e]", "f[T.c]", "f[T.d]")
-    assert_same(found.parsed, wanted)
+    assert_same(found, wanted)
 
 
 def test_numbers_and_text_in_one_column_of_a_csv_are_refused(tmp_path):
@@ -470,7 +471,7 @@ def test_yes_no_and_nothing_in_a_csv(tmp_path, rng):
     frame.to_csv(path, index=False)
     options = {"environment": None, "intercept": True}
     wanted = parse("y ~ said", pd.read_csv(path), **options)
-    found = parse_source("y ~ said", find_source(path), **options).parsed
+    found, _ = parse_source("y ~ said", find_source(path), **options)
     assert wanted.n_dropped == 64
     assert_same(found, wanted)
 
@@ -760,9 +761,9 @@ def test_values_of_columns_within_functions_are_not_collected(data, monkeypatch)
     names = {"long": lambda name: name.str.len(), "hour": lambda time: time.dt.hour}
     options = {"environment": environment_of(names), "intercept": True}
     formula = "y ~ x + long(name) + hour(time)"
-    found = parse_source(formula, Recorded(many), beside=("name",), **options)
-    assert_same(found.parsed, parse(formula, many, **options))
-    assert len(found.parsed.coding.recipe.frame) < 30
+    found, _ = parse_source(formula, Recorded(many), beside=("name",), **options)
+    assert_same(found, parse(formula, many, **options))
+    assert len(found.coding.recipe.frame) < 30
     with pytest.raises(DataError, match=r"may have 10 levels; 'name' has more"):
         parse_source("y ~ name", Recorded(many), **options)
 
@@ -774,7 +775,7 @@ def test_whole_numbers_of_which_a_whole_batch_is_missing(tmp_path, rng):
     options = {"environment": None, "intercept": True}
     wanted = parse("y ~ C(count)", pd.read_parquet(path), **options)
     assert wanted.names[1] == "C(count)[T.1.0]"
-    found = parse_source("y ~ C(count)", find_source(path), **options).parsed
+    found, _ = parse_source("y ~ C(count)", find_source(path), **options)
     assert_same(found, wanted)
 
 
@@ -813,7 +814,7 @@ def test_categories_of_polars_are_read_as_text(kind, data):
     options = {"environment": None, "intercept": True}
     wanted = parse("y ~ level", frame, **options)
     assert wanted.names[1] == "level[T.low]"
-    found = parse_source("y ~ level", find_source(frame.lazy()), **options).parsed
+    found, _ = parse_source("y ~ level", find_source(frame.lazy()), **options)
     assert_same(found, wanted)
 
 

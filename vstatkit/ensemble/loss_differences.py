@@ -9,6 +9,7 @@ from scipy import sparse, stats
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.refit import OutOfBagPredictor
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.variance.moments import invert
 
 # Most predictions held at a time: learners x rows x tables x outputs.
 CHUNK_VALUES = 8_000_000
@@ -301,7 +302,7 @@ class Pairs:
         careful.
         """
         p, absent, L = self.parts, self.absent, self.parts.shape[1]
-        inverse = _inverse(absent.sum(axis=0))
+        inverse = invert(absent.sum(axis=0))
         effect = (p @ absent) * inverse
         # Of the learners without j, those with i.
         saw = 1 - (absent.T @ absent) * inverse
@@ -329,7 +330,7 @@ class Pairs:
     def _by_learners(self, some: Ints) -> Floats:
         """Estimate C, symmetric, by some of the learners."""
         absent = self.absent[some]
-        inverse = _inverse(absent.sum(axis=0))
+        inverse = invert(absent.sum(axis=0))
         part = self.parts[:, some]
         centre = (part * absent.T).sum(axis=1) * inverse
         part = (part - centre[:, None]) * absent.T
@@ -337,8 +338,3 @@ class Pairs:
         effect = (effect + effect.T) / 2
         np.fill_diagonal(effect, 0.0)
         return np.asarray(effect)
-
-
-def _inverse(often: Floats) -> Floats:
-    """Divide one by numbers; zero stays zero."""
-    return np.divide(1.0, often, out=np.zeros(len(often)), where=often > 0)

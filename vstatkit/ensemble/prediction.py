@@ -25,6 +25,7 @@ from vstatkit.formula.parse import ParsedFormula
 from vstatkit.inference.estimates import (
     Estimates,
     Estimation,
+    cache_counts,
     ensemble_mean,
     join_estimates,
     weighted_mean,
@@ -303,7 +304,9 @@ class Predictor:
         """
         B, c = len(self.learners), self.kernel.n_outputs
         many = len(X) >= MANY_ROWS and self.centre is None
-        estimation = estimation.of_many(B, len(X) * c) if many else estimation
+        if many:
+            cached = cache_counts(estimation.design, B, len(X) * c)
+            estimation = replace(estimation, design=cached)
         if not (many and estimation.without_table):
             rows = estimation.table_rows(B, len(X) * c) or B  # values are copied once
             return join_estimates([estimation.of(h) for h in self.chunks(X, rows)])

@@ -559,21 +559,18 @@ def recode_matrix(right: Matrix, info: SideInfo) -> Matrix:
 def level_counts(info: SideInfo) -> Ints:
     """Levels of every column of codes; 0 for other columns."""
     counts = np.zeros(len(info.column_names), dtype=np.int64)
-    if not isinstance(info, RecodedInfo):
-        return counts
-    for term in info.coded_terms:
-        if not info.ordered & set(term):
-            counts[info.slices[term]] = _n_levels(info, term)
+    if isinstance(info, RecodedInfo):
+        for term in info.coded_terms:
+            if not info.ordered & set(term):
+                counts[info.slices[term]] = _n_levels(info, term)
     return counts
 
 
 def indicator_columns(info: SideInfo) -> Ints:
     """Columns that are indicators of levels, or products with them."""
     listed: list[int] = []
-    if not isinstance(info, RecodedInfo):
-        return np.array(listed, dtype=np.int64)
-    for term in info.terms:
-        if info.has_indicators(term):
+    if isinstance(info, RecodedInfo):
+        for term in filter(info.has_indicators, info.terms):
             listed += range(info.slices[term].start, info.slices[term].stop)
     return np.array(listed, dtype=np.int64)
 

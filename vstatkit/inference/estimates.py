@@ -384,10 +384,6 @@ class Estimation:
         """Estimate from values of shape (B, m)."""
         return estimate(self.design, values, self.method, self.limit, self.orders)
 
-    def of_many(self, B: int, n_values: int) -> "Estimation":
-        """Cache the counts, for many values that are given in parts."""
-        return replace(self, design=cache_counts(self.design, B, n_values))
-
     @property
     def without_table(self) -> bool:
         """Whether the cost per value is the same for few values as for many."""

@@ -528,18 +528,13 @@ class ShardEstimator(VarianceEstimator):
 
     def _labels(self, design: SubsampleDesign, B: int) -> Ints:
         labels = check_groups(self.name, design, B, least_size=2)
-        if design.name == "given":
-            _check_disjoint(design, labels)
-        return labels
-
-
-def _check_disjoint(design: SubsampleDesign, labels: Ints) -> None:
-    counts = to_dense(design.counts(0, len(labels)))
-    holders = sum(
-        (counts[labels == g] > 0).any(axis=0).astype(int) for g in np.unique(labels)
-    )
-    shared = np.flatnonzero(np.asarray(holders) > 1)
-    if shared.size:
+        if design.name != "given":
+            return labels
+        counts = to_dense(design.counts(0, B))
+        holders = [(counts[labels == g] > 0).any(axis=0) for g in np.unique(labels)]
+        shared = np.flatnonzero(np.sum(holders, axis=0) > 1)
+        if shared.size == 0:
+            return labels
         raise ValueError(
             "'shards' needs groups of learners whose subsamples come from disjoint "
             f"parts of the data; {shared.size} observation(s), the first {shared[0]}, "

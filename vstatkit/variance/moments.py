@@ -237,7 +237,7 @@ def _centred_blocks(
         yield rows, D
 
 
-def _invert(N: Floats) -> Floats:
+def invert(N: Floats) -> Floats:
     """Compute 1 / N, zero for N = 0."""
     return np.divide(1.0, N, out=np.zeros_like(N), where=N > 0)
 
@@ -249,7 +249,7 @@ def moments_from_sums(sums: EnsembleSums, *, complete: bool = False) -> Ensemble
     `m_i - m_w = D_i / N_i` with `D_i = sum_b N[b, i] (h_b - hbar)`.
     """
     N, B, joint = sums.appearances, sums.n_learners, sums.squares.ndim == 2
-    shift, inverse = sums.total / B, _invert(N)
+    shift, inverse = sums.total / B, invert(N)
     powers = np.stack([np.ones_like(N), inverse**2, inverse])
     forms = np.zeros((3, *sums.squares.shape))
     first, third, fourth = np.zeros((3, *shift.shape))
@@ -284,7 +284,7 @@ def moments_of(design: SubsampleDesign, values: Floats) -> EnsembleMoments:
     if not is_wide(design, *values.shape):
         return moments_from_sums(sum_ensemble(design, values), complete=design.complete)
     sums = sum_powers(
-        design, values, lambda N: (np.ones_like(N), _invert(N)), presence=False
+        design, values, lambda N: (np.ones_like(N), invert(N)), presence=False
     )
     B, powers = len(values), sums.powers
     return moments_of_powers(
@@ -477,7 +477,7 @@ def moments_by_gram(counts: Counts, values: Floats, *, size: int) -> EnsembleMom
     h = values - origin
     N = to_dense(counts).astype(np.float64)
     appearances = N.sum(axis=0)
-    inverse = _invert(appearances)
+    inverse = invert(appearances)
     roots = (np.ones_like(inverse), inverse, np.sqrt(inverse))
     halves = (N * root for root in roots)
     forms = [np.einsum("bj,bj->j", h, (half @ half.T) @ h) for half in halves]

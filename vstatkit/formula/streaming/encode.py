@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,11 +99,7 @@ def learn_sides(
     """Learn both sides; see `learn_side`."""
     stateful = [] if missing != "drop" else model.stateful_columns(rows.columns)
 
-    def complete_rows(batch: pd.DataFrame) -> pd.DataFrame:
-        return drop_incomplete_rows(stateful, batch)
-
-    def rows_with_response(batch: pd.DataFrame) -> pd.DataFrame:
-        return batch.loc[code_side(left, batch, "drop").rows]
+    complete = partial(drop_incomplete_rows, stateful)
 
     def learn(terms: Sequence[Codes], select: Any, how: OnMissing) -> SideInfo:
         return learn_side(
@@ -114,13 +111,13 @@ def learn_sides(
             missing=how,
         )
 
-    if missing == "pass":
-        left = learn(model.left, complete_rows, "drop")
-        right = learn(model.right, rows_with_response, "keep")
-    else:
-        left = learn(model.left, complete_rows, missing)
-        right = learn(model.right, complete_rows, missing)
-    return Sides(left, right, missing, stateful, variables)
+    if missing != "pass":
+        left = learn(model.left, complete, missing)
+        right = learn(model.right, complete, missing)
+        return Sides(left, right, missing, stateful, variables)
+    left = learn(model.left, complete, "drop")
+    sides = Sides(left, left, missing, stateful, variables)
+    return replace(sides, right=learn(model.right, sides.training_rows, "keep"))
 
 
 def drop_incomplete_rows(stateful: list[str], batch: pd.DataFrame) -> pd.DataFrame:
@@ -583,17 +580,6 @@ def _join_rows(frames: list[pd.DataFrame]) -> pd.DataFrame:
     return rows[~rows.index.duplicated()].sort_index()
 
 
-@dataclass(frozen=True)
-class StreamedFormula:
-    """A formula applied to data that were read in batches."""
-
-    # Its matrix, response and variables are mapped from files, which are removed with
-    # the last reference to them
-    parsed: ParsedFormula
-    beside: StoredFrame  # further columns, the same rows
-    n_rows: int  # rows of the data, including those that were dropped
-
-
 def parse_source(
     formula: str,
     source: Source,
@@ -604,11 +590,13 @@ def parse_source(
     beside: tuple[str, ...] = (),
     factors: FactorCoding = "treatment",
     n_jobs: int | None = None,
-) -> StreamedFormula:
+) -> tuple[ParsedFormula, StoredFrame]:
     """Apply a formula to data that are read in batches; see `parse`.
 
     Only the columns of the formula and `beside` are read; `.` does not include the
-    latter. `n_jobs` workers read parts of the data in parallel; see `in_parallel`.
+    latter, which are returned, too. `n_jobs` workers read parts of the data in
+    parallel; see `in_parallel`. The matrix, response and variables are mapped from
+    files, which are removed with the last reference to them.
 
     Notes
     -----
@@ -654,7 +642,7 @@ def parse_source(
         states=states_of(plan.sides.right),
         **options,
     )
-    return StreamedFormula(parsed, stored.data[list(beside)], seen.n_rows)
+    return parsed, stored.data[list(beside)]
 
 
 def _check_untrusted(right: SideInfo) -> None:
