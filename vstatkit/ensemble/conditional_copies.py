@@ -517,11 +517,7 @@ class Copier:
 def shuffle_residuals(
     residuals: Floats, unit_of_row: Ints | None, rng: np.random.Generator
 ) -> Floats:
-    """Permute the rows of residuals, which have one column for each predictor.
-
-    If there are clusters, their means and the rows' deviations from them are permuted
-    separately.
-    """
+    """Permute rows of residuals; means of clusters and deviations from them apart."""
     n = len(residuals)
     if unit_of_row is None:
         return np.asarray(residuals[rng.permutation(n)])

@@ -249,10 +249,7 @@ class RowMove:
     known: Bools | None = None
 
     def shares_of(self, shares: Any) -> Any:
-        """Weights of the rows that can move, shape (g, rows): each average sums to one.
-
-        Rows that cannot have a weight of zero, so that all moves have the same rows.
-        """
+        """Weights (g, rows) of rows that can move, zero for others; sums are one."""
         if self.known is None:
             return shares
         weights = shares.data * self.known[shares.indices]

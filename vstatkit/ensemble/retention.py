@@ -146,11 +146,7 @@ def learner_bytes(learners: Sequence[Any]) -> int:
 
 
 def needed_learners(design: SubsampleDesign) -> int | None:
-    """Count the first learners that are always kept; None for all.
-
-    The Hoeffding correction compares them with each other; designs with groups of
-    learners do not need it.
-    """
+    """Count the first learners that the Hoeffding correction compares; None for all."""
     if design.has_groups:
         return 0
     return None if design.complete else most_learners_compared(design.n)

@@ -191,10 +191,7 @@ def replace_stages(kernel: TreeKernel, stages: Stages) -> TreeKernel:
 
 
 def as_staged(learners: Sequence[Tree | StagedTree], p: int) -> list[StagedTree]:
-    """Convert learners to the same stages, for p columns.
-
-    One tree is a stage, and a line of zeros a trend: predictions do not change.
-    """
+    """Convert learners to the same stages; a line of zeros is a trend."""
     staged = [
         learner
         if isinstance(learner, StagedTree)

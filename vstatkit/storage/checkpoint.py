@@ -595,11 +595,7 @@ HASHED = {
 def open_repetitions(
     directory: str | PathLike[str] | None, repeating: RepeatedFit, values: Floats
 ) -> Iterator["RepetitionFiles | None"]:
-    """Lock a directory and check its settings; yield None without a directory.
-
-    The settings are those of the bootstrap, and the values, shape (B, m), of the
-    learners of the fit, which depend on all settings of the fit.
-    """
+    """Lock a directory and check its settings; yield None without a directory."""
     if directory is None:
         yield None
         return
@@ -615,7 +611,7 @@ def open_repetitions(
             "data": _hash_data(task.kernel),
             "groups": hash_table(task.unit_of_row),
             "points": hash_table(task.at),
-            "learners": hash_arrays([values]),
+            "learners": hash_arrays([values]),  # depend on all settings of the fit
         }
         settle_settings(place, settings, hashed=HASHED)
         yield RepetitionFiles(place, repeating.n_values)

@@ -567,10 +567,7 @@ def _scalar_if_single(row: NDArray[Any]) -> Any:
 def _unpack_support(
     arrays: Arrays, m: int, info: ModelInfo, predictor: Predictor | None, units: int
 ) -> Support | None:
-    """Unpack the range of all estimates, or of each.
-
-    Older files lack the effective number of observations and the mark of averages.
-    """
+    """Unpack the range of all estimates, or of each; older files have fewer rows."""
     if "support" not in arrays:  # older files: the range follows from the learners
         if predictor is None or info.coefficients:
             return None

@@ -463,10 +463,7 @@ def _is_lost(future: Any) -> bool:
 
 
 class Ray:
-    """Makes calls on a Ray cluster, into whose object store shared data are put once.
-
-    `options` are those of Ray's remote functions.
-    """
+    """Makes calls on a Ray cluster; shared data are put into its object store once."""
 
     def __init__(self, options: dict[str, Any], work: Work) -> None:
         import ray  # noqa: PLC0415 optional
