@@ -27,7 +27,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 import vstatkit as vs
-from vstatkit import api
+from vstatkit import fitting
 from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.sources.recognition import find_source
 
@@ -59,12 +59,12 @@ def code_only(path: Path, n_jobs: int) -> None:
     if source is None:
         raise ValueError(f"{path} is no file to read.")
     start = time.perf_counter()
-    made = parse_source(
+    made, _ = parse_source(
         "y ~ .", source, environment=None, intercept=False, n_jobs=n_jobs
-    ).parsed
+    )
     report("coding", start, rows=f"{len(made.y):,}")
     start = time.perf_counter()
-    made.typical, made.coding.ranges(made.frame)
+    made.typical_row, made.coding.ranges(made.frame)
     report("typical row and ranges", start)
 
 
@@ -78,7 +78,7 @@ def fit(path: Path, options: argparse.Namespace) -> None:
         return made
 
     given = {} if options.B is None else {"B": options.B}
-    with mock.patch.object(api, "parse_source", coded), warnings.catch_warnings():
+    with mock.patch.object(fitting, "parse_source", coded), warnings.catch_warnings():
         warnings.simplefilter("default")
         results = vs.fit(
             "y ~ .",

@@ -188,7 +188,10 @@ def grow_results(
 def check_fit_memory(
     task: Task, size: int | Literal["auto", "complete"], options: GrowthOptions
 ) -> int:
-    """Check the memory, for first learners if "auto"; return how many fit into it."""
+    """Check that the memory suffices, and return the most learners that fit into it.
+
+    With "auto" it must suffice for the first learners, otherwise for all of them.
+    """
     plan = plan_memory(task, options.n_jobs, options.stack or ())
     limit, max_B = options.memory_limit, options.max_B
     X = getattr(task.kernel, "X", None)

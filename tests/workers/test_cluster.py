@@ -173,7 +173,7 @@ def coded(case, **options):
     formula, more = CODED[case]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow, "PART_ROWS", FILE_ROWS // 4)
-        made = parse_source(
+        one, beside = parse_source(
             formula,
             find_source(parquet_file()[0]),
             environment=environment_of({"np": np}),
@@ -181,8 +181,7 @@ def coded(case, **options):
             **more,
             **options,
         )
-    one = made.parsed
-    tables = {"data": one.data, "beside": made.beside}
+    tables = {"data": one.data, "beside": beside}
     return {
         "X": one.X,
         "y": one.y,

@@ -98,7 +98,10 @@ class OtherPredictors:
 
     @cached_property
     def table(self) -> Floats:
-        """Numbers, and indicators of levels (one of two); missing ones are medians."""
+        """Numbers and indicators of levels, missing values at the median.
+
+        Factors of two levels have one indicator, others one for every level.
+        """
         columns = []
         for values, n_levels in self.coded:
             if n_levels is None:

@@ -51,7 +51,7 @@ class Scores:
 def score(
     y: Floats, predicted: Floats, n_classes: int | None, weights: Floats | None = None
 ) -> Scores:
-    """Score out-of-bag predictions, shape (n, c), which are NaN if there are none."""
+    """Score out-of-bag predictions, shape (n, c), NaN where a row has none."""
     known = np.isfinite(predicted[:, 0])
     if not known.any():
         return Scores({}, np.empty(0), 0)

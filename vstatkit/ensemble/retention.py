@@ -121,7 +121,11 @@ RESIDENT_BYTES = 2**26
 def keep_budget(
     keep_learners: bool | Literal["auto"], memory_limit: int | None = None
 ) -> int | None:
-    """Return the bytes of learners to keep, None for all, of those a fit may use."""
+    """Return the most bytes of learners that are kept; None for all.
+
+    `memory_limit` are the bytes that the fit may use, by default what the machine has
+    left.
+    """
     if isinstance(keep_learners, bool):
         return None if keep_learners else 0
     if keep_learners != "auto":

@@ -398,7 +398,12 @@ class Estimation:
 
 
 def cache_counts(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
-    """Cache the counts of B learners, if they are plain and not too many."""
+    """Cache the counts of B learners for use at many query points.
+
+    `n_values` is the number of values of a learner, over all query points. Return the
+    design itself if the counts would take too much memory, or if learners have groups
+    or weights.
+    """
     entries = B * min(design.n, 2 * design.k)
     plain = design.groups(B) is None and design.weights(0, B) is None
     if not plain or entries > CACHED_ENTRIES:
@@ -413,7 +418,10 @@ def ensemble_mean(design: SubsampleDesign, values: Floats) -> Floats:
 
 
 def weighted_mean(values: Floats, weights: Floats | None) -> Floats:
-    """Average learners relative to the first; zero up to rounding becomes zero."""
+    """Average learners as deviations from the first; equal weights if None.
+
+    A mean that is zero up to rounding is set to zero.
+    """
     first = values[0]
     mean = np.average(values - first, axis=0, weights=weights) + first
     return np.where(np.abs(mean) <= ROUNDING * np.abs(first), 0.0, mean)

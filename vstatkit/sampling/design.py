@@ -148,7 +148,10 @@ class SubsampleDesign(ABC):
         return self.n_absent / self.n
 
     def redrawn_share(self, G: int) -> float:
-        """Return the share of the variance of G groups that redrawing would show."""
+        """Return the share of the variance between G groups that redrawing would show.
+
+        It is one if groups are drawn independently of each other.
+        """
         return 1.0
 
     def with_size(self, B: int) -> Self:

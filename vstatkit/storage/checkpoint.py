@@ -439,7 +439,11 @@ class Checkpoint:
         settings: Mapping[str, Any],
         tables: Mapping[str, Any],
     ) -> "Checkpoint | None":
-        """Describe a fit to `tables`, named as in `TABLES`; None if not wanted."""
+        """Describe a fit; return None without a directory.
+
+        The design of the task is one of the settings; `tables` are the data by the
+        names in `TABLES`.
+        """
         if directory is None:
             return None
         drawn = {"design": task.design.name, **asdict(task.design), "oob": task.oob}

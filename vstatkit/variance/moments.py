@@ -48,7 +48,7 @@ class EnsembleSums:
     def zero(
         cls, n: int, size: int, origin: Floats, *, joint: bool = False
     ) -> "EnsembleSums":
-        """Return the sums of no learners; `joint` ones are for covariances."""
+        """Return the sums of no learners; `joint` keeps outer products."""
         m = origin.size
         squares = np.zeros((2, m, m) if joint else (2, m))
         return cls(size, origin, np.zeros((n, m + 1)), np.zeros(m), *squares)
