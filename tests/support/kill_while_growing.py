@@ -62,7 +62,7 @@ def small_batches(n):
     evaluation.BATCH_ENTRIES = 4 * n
     evaluation.ARRAY_ENTRIES = 4
     checkpoint.SAVE_SECONDS = 0.0
-    # A process is killed here, not the machine, so that nothing needs to reach the disk.
+    # A process is killed here, not the machine, so nothing needs to reach the disk.
     # The pause leaves time to kill a process before it has finished.
     os.fsync = lambda handle: time.sleep(0.003)
 
