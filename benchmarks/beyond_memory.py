@@ -27,7 +27,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 import vstatkit as vs
-from vstatkit import fitting
+from vstatkit import fit_steps
 from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.sources.recognition import find_source
 
@@ -78,7 +78,7 @@ def fit(path: Path, options: argparse.Namespace) -> None:
         return made
 
     given = {} if options.B is None else {"B": options.B}
-    with mock.patch.object(fitting, "parse_source", coded), warnings.catch_warnings():
+    with mock.patch.object(fit_steps, "parse_source", coded), warnings.catch_warnings():
         warnings.simplefilter("default")
         results = vs.fit(
             "y ~ .",

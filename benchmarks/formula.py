@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import vstatkit as vs
-from vstatkit import fitting
+from vstatkit import fit_steps
 
 COLUMNS, ROWS, TREES = 300, 80, 50
 
@@ -34,7 +34,7 @@ def frames():
 def seconds(formula, data):
     """CPU seconds of a fit without the growing, and of the growing."""
     grown = 0.0
-    grow = fitting.grow
+    grow = fit_steps.grow
 
     def timed(*args, **options):
         nonlocal grown
@@ -43,7 +43,7 @@ def seconds(formula, data):
         grown += time.process_time() - start
         return answer
 
-    with mock.patch.object(fitting, "grow", timed):
+    with mock.patch.object(fit_steps, "grow", timed):
         start = time.process_time()
         vs.fit(formula, data, B=TREES, rng=1)
         whole = time.process_time() - start

@@ -15,7 +15,7 @@ from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import DataLike, Floats, Ints, Labels
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import LearnerSums, OwnLearners, Predictor
-from vstatkit.formula.input_checks import suggest_name
+from vstatkit.formula.column_checks import suggest_name
 from vstatkit.inference.estimates import ensemble_mean
 from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.kernels.base import output_columns

@@ -13,9 +13,9 @@ from r_bridge.formula import translate_formula
 from r_bridge.objects import RObject
 from vstatkit._typing import DataLike, Floats
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula.column_checks import as_frame, is_number
 from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.formula_text import bare_name
-from vstatkit.formula.input_checks import as_frame, is_number
 from vstatkit.formula.parse import ParsedFormula, parse
 
 # Code new data with the factor levels of the training data. ranger and randomForest

@@ -13,7 +13,7 @@ from r_bridge import session
 from r_bridge.objects import RObject
 from r_bridge.serial import NA_INTEGER
 from vstatkit._typing import Floats, Ints
-from vstatkit.formula.input_checks import is_number
+from vstatkit.formula.column_checks import is_number
 
 _BUILD = """
 function(columns, names, rows) {

@@ -10,9 +10,9 @@ import pandas as pd
 
 from r_bridge.convert import column_from_parts
 from r_bridge.formula import translate_formula
-from vstatkit import inside_r
+from vstatkit import reticulate_hook
 from vstatkit._typing import Floats
-from vstatkit.formula.input_checks import is_number
+from vstatkit.formula.column_checks import is_number
 from vstatkit.results.labels import label_texts
 
 __all__ = [
@@ -55,7 +55,7 @@ def r_folder() -> str:
 
 def register() -> None:
     """Source the file in R, if R runs this Python."""
-    inside_r.evaluate_in_r(f"{{ source({json.dumps(r_file())}); NULL }}")
+    reticulate_hook.evaluate_in_r(f"{{ source({json.dumps(r_file())}); NULL }}")
 
 
 def is_ours(function: Any) -> bool:

@@ -9,7 +9,7 @@ import pandas as pd
 from r_bridge.adopt import ReadTrees
 from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.oob_scores import Scores, score
-from vstatkit.formula.input_checks import is_number
+from vstatkit.formula.column_checks import is_number
 
 # Training rows at which the forest's out-of-bag predictions are computed again
 CHECKED_ROWS = 20

@@ -1,6 +1,6 @@
 """Believable standard errors for ensembles, from V- and U-statistics."""
 
-from vstatkit import classical, datasets, exact, inside_r, plots, studies
+from vstatkit import classical, datasets, exact, plots, reticulate_hook, studies
 from vstatkit.api import fit, statistic
 from vstatkit.exceptions import (
     CheckpointError,
@@ -25,9 +25,9 @@ from vstatkit.exceptions import (
 )
 from vstatkit.forest import ForestClassifier, ForestRegressor
 from vstatkit.inference.normality import normality_tests
-from vstatkit.interop.arrays import from_arrays, variance_components
+from vstatkit.interop.from_arrays import from_arrays, variance_components
+from vstatkit.interop.from_sklearn import from_sklearn
 from vstatkit.interop.multi_model_table import table
-from vstatkit.interop.sklearn import from_sklearn
 from vstatkit.kernels.registry import register_kernel
 from vstatkit.plots.registry import register_plot
 from vstatkit.results.ensemble_results import EnsembleResults
@@ -89,4 +89,4 @@ __all__ = [
     "variance_components",
 ]
 
-inside_r.register()
+reticulate_hook.register()

@@ -16,9 +16,9 @@ from vstatkit.ensemble.memory import memory_bytes
 from vstatkit.ensemble.query import build_query, probe_function, statistic_task
 from vstatkit.ensemble.retention import keep_budget
 from vstatkit.ensemble.sampling_plan import plan_sampling
-from vstatkit.ensemble.serial_dependence import find_serial_dependence
-from vstatkit.fitting import GrowthOptions, grow_results, read_fit_data
-from vstatkit.formula.data_checks import (
+from vstatkit.ensemble.serial_dependence_check import find_serial_dependence
+from vstatkit.fit_steps import GrowthOptions, grow_results, read_fit_data
+from vstatkit.formula.data_warnings import (
     find_copies,
     find_leaks,
     warn_of,

@@ -189,7 +189,7 @@ def test_what_is_no_limit(data, limit):
 
 
 def test_a_fit_that_does_not_fit_is_refused_before_it_begins(data, monkeypatch):
-    monkeypatch.setattr("vstatkit.fitting.grow", None)
+    monkeypatch.setattr("vstatkit.fit_steps.grow", None)
     with pytest.raises(vs.MemoryLimitError) as seen:
         vs.fit("y ~ .", data, B=3 * 10**6, rng=1, memory_limit="1 GB")
     text = str(seen.value)

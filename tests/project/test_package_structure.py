@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 ROOMS = [
     "_typing exceptions",
-    "classical datasets exact inside_r json_values pandas_pickling text",
+    "classical datasets exact json_values pandas_pickling reticulate_hook text",
     "scratch",
     "native",
     "workers",
@@ -24,7 +24,7 @@ ROOMS = [
     "ensemble",
     "results",
     "storage",
-    "fitting plots",
+    "fit_steps plots",
     "forest report",
     "interop",
     "api",

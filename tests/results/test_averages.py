@@ -24,7 +24,7 @@ from vstatkit.inference.population import (
 from vstatkit.inference.stopping import round_up
 from vstatkit.results.summary import VAGUE
 from vstatkit.sampling.given import given_ensemble
-from vstatkit.variance.influences import influence_concentration
+from vstatkit.variance.influence_summaries import influence_concentration
 from vstatkit.variance.registry import estimate_covariance
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")

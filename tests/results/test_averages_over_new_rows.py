@@ -25,7 +25,7 @@ from vstatkit.inference.population import (
 from vstatkit.results.marginal_effects import averager_of, sample_of
 from vstatkit.sampling.design import CompleteDesign
 from vstatkit.sampling.given import given_ensemble
-from vstatkit.variance.influences import influence_concentration
+from vstatkit.variance.influence_summaries import influence_concentration
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 

@@ -27,7 +27,11 @@ from vstatkit.sampling.design import CompleteDesign, IidDesign
 from vstatkit.sampling.given import ResampledDesign
 from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.variance.influences import InfluenceNoise, InfluencePowers, cumulants
+from vstatkit.variance.influence_summaries import (
+    InfluenceNoise,
+    InfluencePowers,
+    cumulants,
+)
 
 
 @pytest.fixture(scope="module")

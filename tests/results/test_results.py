@@ -10,7 +10,7 @@ import vstatkit as vs
 from tests.oracles.ensembles import SAME_ALGEBRA
 from vstatkit.ensemble import prediction
 from vstatkit.inference import estimates as inference
-from vstatkit.variance import influences
+from vstatkit.variance import influence_summaries
 from vstatkit.variance.registry import ESTIMATORS
 
 
@@ -259,7 +259,7 @@ def test_many_query_points_of_a_fit_are_taken_in_chunks(res, data, monkeypatch):
     whole = vs.fit("y ~ x1", data, B=40, rng=1, at=data)
     expected = whole.summary_frame(), whole.normality, whole.influence()
     monkeypatch.setattr(inference, "CHUNK_ENTRIES", 7 * 90)
-    monkeypatch.setattr(influences, "CHUNK_ENTRIES", 7 * 90)
+    monkeypatch.setattr(influence_summaries, "CHUNK_ENTRIES", 7 * 90)
     again = vs.fit("y ~ x1", data, B=40, rng=1, at=data)
     found = again.summary_frame(), again.normality, again.influence()
     for one, two in zip(expected, found, strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 import vstatkit as vs
-from vstatkit import fitting
+from vstatkit import fit_steps
 from vstatkit.ensemble.memory import plan_memory
 
 
@@ -39,14 +39,14 @@ def main(case):
     at = pd.DataFrame(points, columns=names)
     vs.fit("y ~ .", data.head(200), at=at.head(2), k=20, B=10, rng=1)
     seen = {}
-    original = fitting.check_fit_memory
+    original = fit_steps.check_fit_memory
 
     def watched(task, size, options):
         needs = plan_memory(task, options.n_jobs, options.stack or ()).needs(size)
         seen.update(needs=sum(needs.values()) + task.kernel.X.nbytes)
         return original(task, size, options)
 
-    fitting.check_fit_memory = watched
+    fit_steps.check_fit_memory = watched
     gc.collect()
     before = peak()
     vs.fit("y ~ .", data, at=at, rng=1, variance="ij", **case)

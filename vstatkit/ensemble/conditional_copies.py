@@ -12,7 +12,7 @@ from scipy import linalg, optimize, stats
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.evaluation import Task, evaluate
-from vstatkit.formula.input_checks import is_number
+from vstatkit.formula.column_checks import is_number
 from vstatkit.kernels.base import OutOfBag
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.native._engine import MOST_LEVELS

@@ -14,7 +14,7 @@ from scipy import sparse
 from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.memory import FLOAT, POINTS, check_memory
 from vstatkit.ensemble.prediction import LearnerSums, OwnLearners, Predictor
-from vstatkit.formula.input_checks import suggest_name
+from vstatkit.formula.column_checks import suggest_name
 from vstatkit.inference.estimates import Estimation, ensemble_mean
 from vstatkit.inference.population import (
     RowInfluence,

@@ -19,8 +19,8 @@ from vstatkit.ensemble.memory import (
     PREDICTIONS,
     check_memory,
 )
-from vstatkit.formula.coding import Coding
-from vstatkit.formula.input_checks import as_frame, suggest_name
+from vstatkit.formula.column_checks import as_frame, suggest_name
+from vstatkit.formula.new_data_coding import Coding
 from vstatkit.formula.parse import ParsedFormula
 from vstatkit.inference.estimates import (
     Estimates,

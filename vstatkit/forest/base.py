@@ -28,15 +28,15 @@ from vstatkit.ensemble.oob_scores import score
 from vstatkit.ensemble.prediction import OwnLearners, Predictor
 from vstatkit.ensemble.query import build_query
 from vstatkit.exceptions import VstatkitWarning, warn_caller
-from vstatkit.fitting import assemble_results
-from vstatkit.forest.partial_dependence import (
+from vstatkit.fit_steps import assemble_results
+from vstatkit.forest.dependence_grid import (
     GridPoints,
     build_grid,
     by_output,
     find_features,
 )
-from vstatkit.formula.data_checks import unobserved_finding, warn_of
-from vstatkit.formula.input_checks import suggest_name
+from vstatkit.formula.column_checks import suggest_name
+from vstatkit.formula.data_warnings import unobserved_finding, warn_of
 from vstatkit.formula.parse import parse_table, response_name
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import (

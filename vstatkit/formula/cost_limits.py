@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula.column_checks import is_number_kind
 from vstatkit.formula.formula_text import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
@@ -18,7 +19,6 @@ from vstatkit.formula.formula_text import (
     names_in,
     parse_code,
 )
-from vstatkit.formula.input_checks import is_number_kind
 
 MAX_LENGTH = 1_000_000  # characters of a formula
 MAX_SIGNS = 30_000  # operators, commas and brackets of a formula

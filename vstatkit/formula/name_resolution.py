@@ -15,6 +15,7 @@ import pandas as pd
 
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula import cost_limits, patsy_engine, r_syntax
+from vstatkit.formula.column_checks import holds_text, list_names, suggest_name
 from vstatkit.formula.cost_limits import MAX_COLUMNS
 from vstatkit.formula.formula_text import (
     PATSY_BUILTINS,
@@ -28,7 +29,6 @@ from vstatkit.formula.formula_text import (
     q_call,
     wrap_response,
 )
-from vstatkit.formula.input_checks import holds_text, list_names, suggest_name
 from vstatkit.formula.patsy_engine import Environment
 from vstatkit.formula.terms import Model, build_model, distinct_codes, written_factors
 

@@ -12,12 +12,12 @@ import pandas as pd
 
 from vstatkit._typing import Bools, DataLike, Floats, Ints
 from vstatkit.exceptions import ConstantResponseWarning, FormulaError
-from vstatkit.formula import design_matrix, input_checks
-from vstatkit.formula.coding import Coding, categorical_variables
+from vstatkit.formula import column_checks, design_matrix
+from vstatkit.formula.column_checks import as_frame, list_names, row_name, suggest_name
 from vstatkit.formula.design_matrix import INTERCEPT, FactorCoding, Missing
 from vstatkit.formula.formula_text import plain_name, quote
-from vstatkit.formula.input_checks import as_frame, list_names, row_name, suggest_name
 from vstatkit.formula.name_resolution import ResolvedFormula, read_formula
+from vstatkit.formula.new_data_coding import Coding, categorical_variables
 from vstatkit.formula.patsy_engine import (
     Environment,
     Matrix,
@@ -160,12 +160,12 @@ def parse(
     reading = read_formula(formula, as_frame(data), environment, not_in_dot)
     model, frame = reading.model, reading.frame
     used = variables(model.right + model.left, frame.columns)
-    input_checks.check_infinite(frame, used)
-    input_checks.check_dates(model, frame)
+    column_checks.check_infinite(frame, used)
+    column_checks.check_dates(model, frame)
     n_missing = dict(zip(used, frame[used].isna().sum().tolist(), strict=True))
     if fresh:
-        input_checks.check_mistakes(model, frame, missing, n_missing, len(frame))
-    plain = input_checks.replace_missing_dates(frame.reset_index(drop=True))
+        column_checks.check_mistakes(model, frame, missing, n_missing, len(frame))
+    plain = column_checks.replace_missing_dates(frame.reset_index(drop=True))
     left, right = design_matrix.build_matrices(
         design_matrix.separate_factors(model, factors),
         plain,
@@ -198,7 +198,7 @@ def parse(
         missing=missing,
         factors=factors,
     )
-    input_checks.check_finite(parsed.X, parsed.names, allow_missing=missing == "pass")
+    column_checks.check_finite(parsed.X, parsed.names, allow_missing=missing == "pass")
     return parsed
 
 
@@ -286,7 +286,7 @@ def response_values(
             "the left-hand side must be one response; it has the columns "
             f"{', '.join(names)}."
         )
-    input_checks.check_finite(left.values, names, first=first)
+    column_checks.check_finite(left.values, names, first=first)
     return left.values[:, 0], None
 
 
@@ -530,7 +530,7 @@ def observation_weights(column: pd.Series | None) -> Floats | None:
     try:
         weights = column.to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
-        value = input_checks.first_non_number(column)
+        value = column_checks.first_non_number(column)
         raise ValueError(
             f"`weights` must be numbers; got values such as {value!r}. Name a "
             "column of numbers."

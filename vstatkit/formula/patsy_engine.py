@@ -21,8 +21,8 @@ from patsy.parse_formula import parse_formula
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula.column_checks import is_number
 from vstatkit.formula.formula_text import find_uses, parse_code
-from vstatkit.formula.input_checks import is_number
 from vstatkit.formula.terms import Codes, Model
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula.column_checks import suggest_name
 from vstatkit.formula.formula_text import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
     quote,
     tokenize_line,
 )
-from vstatkit.formula.input_checks import suggest_name
 
 # Functions that have another name here.
 RENAMED_FUNCTIONS = {

@@ -6,7 +6,7 @@ from scipy import stats
 
 from vstatkit._typing import Floats
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.influences import influence_blocks
+from vstatkit.variance.influence_summaries import influence_blocks
 from vstatkit.variance.large_moments import equal_weights, is_wide, sum_powers
 from vstatkit.variance.moments import value_units
 

@@ -9,7 +9,10 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.inference.estimates import Estimates, Estimation, stabilise
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.formulas import noise_variance
-from vstatkit.variance.influences import influence_concentration, influence_skew
+from vstatkit.variance.influence_summaries import (
+    influence_concentration,
+    influence_skew,
+)
 from vstatkit.variance.moments import influence_values, sum_ensemble, value_units
 from vstatkit.variance.registry import ESTIMATORS, estimate_covariance
 

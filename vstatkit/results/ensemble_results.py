@@ -19,7 +19,7 @@ from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.prediction_intervals import OutOfBagErrors
 from vstatkit.ensemble.query import EffectValues
-from vstatkit.formula.data_checks import warn_of_new_rows
+from vstatkit.formula.data_warnings import warn_of_new_rows
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.base import OutOfBag
 from vstatkit.pandas_pickling import plain_state, take_state

@@ -48,7 +48,7 @@ from vstatkit.text import shown_estimates
 from vstatkit.validation import with_advice
 from vstatkit.variance.estimators import VarianceComponents
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders, spread_columns
-from vstatkit.variance.influences import (
+from vstatkit.variance.influence_summaries import (
     influence_blocks,
     influence_labels,
     most_influential,

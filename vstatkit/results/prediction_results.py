@@ -28,7 +28,7 @@ from vstatkit.ensemble.prediction_intervals import (
 )
 from vstatkit.ensemble.retention import learner_bytes
 from vstatkit.exceptions import DataError, FewUnitsWarning, FormulaError
-from vstatkit.formula.input_checks import as_frame, is_number_kind, suggest_name
+from vstatkit.formula.column_checks import as_frame, is_number_kind, suggest_name
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import (
     Support,

@@ -14,8 +14,8 @@ from vstatkit._typing import Floats
 from vstatkit.ensemble.marginal_averages import Sample
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.refit import OutOfBagPredictor, refit_learners, refit_values
-from vstatkit.formula.coding import Coding
-from vstatkit.formula.input_checks import suggest_name
+from vstatkit.formula.column_checks import suggest_name
+from vstatkit.formula.new_data_coding import Coding
 from vstatkit.inference.pooled_test import PooledTest, pooled_test
 from vstatkit.kernels.base import BatchKernel
 from vstatkit.pandas_pickling import pickled_plainly

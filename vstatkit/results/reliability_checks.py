@@ -15,7 +15,7 @@ from vstatkit.results.estimate_table import EstimateTable
 from vstatkit.results.labels import label_texts
 from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.validation import check_alpha
-from vstatkit.variance.influences import (
+from vstatkit.variance.influence_summaries import (
     InfluenceNoise,
     InfluencePowers,
     cumulants,

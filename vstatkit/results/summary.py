@@ -40,7 +40,7 @@ from vstatkit.results.summary_notes import (
 )
 from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.variance.estimators import COMPONENTS
-from vstatkit.variance.influences import most_influential
+from vstatkit.variance.influence_summaries import most_influential
 from vstatkit.variance.registry import ESTIMATORS
 
 # A column of a printed table: header, column of the frame, and format of a value.

@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from vstatkit.exceptions import VstatkitWarning
-from vstatkit.formula.input_checks import suggest_name
+from vstatkit.formula.column_checks import suggest_name
 from vstatkit.sampling.design import (
     BalancedDesign,
     CompleteDesign,

@@ -14,8 +14,8 @@ from scipy import stats
 
 from vstatkit._typing import DataLike, Floats, KernelLike, Seed
 from vstatkit.exceptions import VstatkitWarning
+from vstatkit.formula.column_checks import as_frame
 from vstatkit.formula.design_matrix import Missing
-from vstatkit.formula.input_checks import as_frame
 from vstatkit.formula.patsy_engine import caller_environment
 from vstatkit.sampling.grouped_learners import TwoLevelDesign
 from vstatkit.sampling.registry import design_options as known_options

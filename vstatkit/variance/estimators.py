@@ -28,7 +28,7 @@ from vstatkit.variance.formulas import (
     zeta_1_im,
 )
 from vstatkit.variance.higher_orders import HigherOrders
-from vstatkit.variance.influences import (
+from vstatkit.variance.influence_summaries import (
     influence_ceiling,
     influence_concentration,
     influence_skew,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import DataError, FormulaError
 from vstatkit.formula import design_matrix, parse
-from vstatkit.formula.coding import FrameVariables
+from vstatkit.formula.column_checks import check_dates, check_finite, check_mistakes
 from vstatkit.formula.cost_limits import MAX_COLUMNS, MAX_LEVELS
 from vstatkit.formula.design_matrix import (
     FactorCoding,
@@ -23,13 +23,13 @@ from vstatkit.formula.design_matrix import (
     learn_side,
 )
 from vstatkit.formula.formula_text import plain_name
-from vstatkit.formula.input_checks import check_dates, check_finite, check_mistakes
 from vstatkit.formula.name_resolution import (
     ResolvedFormula,
     outside_columns,
     read_names,
     resolve_formula,
 )
+from vstatkit.formula.new_data_coding import FrameVariables
 from vstatkit.formula.parse import ParsedFormula, Response
 from vstatkit.formula.patsy_engine import (
     Environment,

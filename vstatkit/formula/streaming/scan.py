@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit.exceptions import DataError, FormulaError
-from vstatkit.formula.input_checks import (
+from vstatkit.formula.column_checks import (
     as_frame,
     as_objects,
     check_no_infinite,

@@ -11,8 +11,8 @@ from scipy import stats
 from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.exceptions import SerialDependenceWarning
-from vstatkit.formula.data_checks import Finding
-from vstatkit.formula.input_checks import is_number_kind
+from vstatkit.formula.column_checks import is_number_kind
+from vstatkit.formula.data_warnings import Finding
 
 LEAST_UNITS = 30  # fewest rows, or clusters, whose order is tested
 SIGNIFICANT = 1e-4  # largest one-sided p-value that is reported

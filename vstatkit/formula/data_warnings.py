@@ -21,10 +21,10 @@ from vstatkit.exceptions import (
     UnobservedLevelWarning,
     warn_caller,
 )
-from vstatkit.formula.coding import Coding
+from vstatkit.formula.column_checks import as_frame, is_number_kind, row_name
 from vstatkit.formula.formula_text import quote
-from vstatkit.formula.input_checks import as_frame, is_number_kind, row_name
 from vstatkit.formula.name_resolution import respell_columns
+from vstatkit.formula.new_data_coding import Coding
 from vstatkit.formula.parse import ParsedFormula
 
 LEAST_ROWS = 20  # fewest rows, and fewest different values, that a check needs

@@ -9,8 +9,7 @@ import pandas as pd
 
 from vstatkit._typing import Bools, DataLike, Floats, Ints
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.formula_text import category_name, columns_in, plain_name
-from vstatkit.formula.input_checks import (
+from vstatkit.formula.column_checks import (
     as_frame,
     check_finite,
     first_non_number,
@@ -20,6 +19,7 @@ from vstatkit.formula.input_checks import (
     row_name,
     suggest_name,
 )
+from vstatkit.formula.formula_text import category_name, columns_in, plain_name
 from vstatkit.formula.name_resolution import respell_columns
 from vstatkit.formula.patsy_engine import SideInfo
 

@@ -18,7 +18,7 @@ from vstatkit.forest.base import Forest, check_response
 from vstatkit.formula.parse import parse_table, response_name
 from vstatkit.inference.intervals import Tails, prediction_support
 from vstatkit.inference.stopping import robust_share
-from vstatkit.interop.arrays import from_arrays
+from vstatkit.interop.from_arrays import from_arrays
 from vstatkit.kernels.base import Evaluation, KernelKind, output_columns
 from vstatkit.kernels.tree import response_bounds
 from vstatkit.kernels.user_defined import predict_columns
