@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 import vstatkit as vs
-from vstatkit.formula.design_matrix import FEW_LEVELS
+from vstatkit.formula.factor_coding import FEW_LEVELS
 from vstatkit.formula.parse import parse
 from vstatkit.formula.patsy_engine import caller_environment
 

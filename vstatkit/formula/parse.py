@@ -12,9 +12,10 @@ import pandas as pd
 
 from vstatkit._typing import Bools, DataLike, Floats, Ints
 from vstatkit.exceptions import ConstantResponseWarning, FormulaError
-from vstatkit.formula import column_checks, design_matrix
+from vstatkit.formula import column_checks, design_matrix, factor_coding
 from vstatkit.formula.column_checks import as_frame, list_names, row_name, suggest_name
-from vstatkit.formula.design_matrix import INTERCEPT, FactorCoding, Missing
+from vstatkit.formula.design_matrix import INTERCEPT, Missing
+from vstatkit.formula.factor_coding import FactorCoding
 from vstatkit.formula.formula_text import plain_name, quote
 from vstatkit.formula.name_resolution import ResolvedFormula, read_formula
 from vstatkit.formula.new_data_coding import Coding, categorical_variables
@@ -107,7 +108,7 @@ class Recipe:
     def repeat(self) -> Coding:
         """Code again with the names that the formula was read with."""
         coding = self._parse(environment_of(self.names)).coding
-        restore_states(design_matrix.bare_info(coding.info), self.states)
+        restore_states(factor_coding.bare_info(coding.info), self.states)
         return coding
 
     def predictors(self, nobs: int, n_dropped: int) -> pd.DataFrame | None:
@@ -167,7 +168,7 @@ def parse(
         column_checks.check_mistakes(model, frame, missing, n_missing, len(frame))
     plain = column_checks.replace_missing_dates(frame.reset_index(drop=True))
     left, right = design_matrix.build_matrices(
-        design_matrix.separate_factors(model, factors),
+        factor_coding.separate_factors(model, factors),
         plain,
         reading.environment,
         missing,
@@ -176,10 +177,10 @@ def parse(
     rows = right.rows
     check_rows(rows.size, len(plain), used)
     response = read_response(left, len(plain) - rows.size, n_missing)
-    info = design_matrix.recode_info(right.info, model, plain, factors)
-    right = design_matrix.recode_matrix(right, info)
+    info = factor_coding.recode_info(right.info, model, plain, factors)
+    right = factor_coding.recode_matrix(right, info)
     if columns is None:
-        first = design_matrix.first_rows(info, right.values)
+        first = factor_coding.first_rows(info, right.values)
         places = choose_columns(info, first, intercept, formula)
     else:
         places = check_column_places(columns, info.column_names, intercept)
@@ -241,7 +242,7 @@ def assemble_parsed(
         frame=data[names],
         data=data,
         coding=coding,
-        levels=design_matrix.level_counts(info)[columns],
+        levels=factor_coding.level_counts(info)[columns],
     )
 
 
@@ -353,7 +354,7 @@ def choose_columns(info: SideInfo, first: Ints, intercept: bool, formula: str) -
             f"the formula {formula!r} has no predictors on its right-hand side. "
             "Name at least one, or use `.` for all columns."
         )
-    return design_matrix.arrange_columns(info, np.array(places), first)
+    return factor_coding.arrange_columns(info, np.array(places), first)
 
 
 def parse_table(

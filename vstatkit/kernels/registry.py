@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from vstatkit._typing import KernelLike
-from vstatkit.formula.design_matrix import FactorCoding
+from vstatkit.formula.factor_coding import FactorCoding
 from vstatkit.kernels.base import AnyKernel, KernelCodec, Training
 from vstatkit.kernels.linear import LINEAR_CODEC, linear_kernel
 from vstatkit.kernels.residual_trees import STAGE_OPTIONS, with_stages

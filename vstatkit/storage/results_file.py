@@ -18,7 +18,7 @@ from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.prediction_intervals import OutOfBagErrors, ResidualScale
 from vstatkit.ensemble.query import EffectValues
 from vstatkit.exceptions import FileError, VstatkitError, VstatkitWarning
-from vstatkit.formula.design_matrix import CODINGS
+from vstatkit.formula.factor_coding import CODINGS
 from vstatkit.formula.parse import ParsedFormula, Recipe
 from vstatkit.inference.intervals import (
     Support,

@@ -12,16 +12,11 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import DataError, FormulaError
-from vstatkit.formula import design_matrix, parse
+from vstatkit.formula import design_matrix, factor_coding, parse
 from vstatkit.formula.column_checks import check_dates, check_finite, check_mistakes
 from vstatkit.formula.cost_limits import MAX_COLUMNS, MAX_LEVELS
-from vstatkit.formula.design_matrix import (
-    FactorCoding,
-    Missing,
-    PlainInfo,
-    code_side,
-    learn_side,
-)
+from vstatkit.formula.design_matrix import Missing, PlainInfo, code_side, learn_side
+from vstatkit.formula.factor_coding import FactorCoding
 from vstatkit.formula.formula_text import plain_name
 from vstatkit.formula.name_resolution import (
     ResolvedFormula,
@@ -485,7 +480,7 @@ class RowWriter:
         plan = self._plan
         plain = plan.seen.replace_missing_dates(batch)
         left, right = plan.sides.code(plain)
-        X = design_matrix.recode_matrix(right, plan.info).values[:, plan.columns]
+        X = factor_coding.recode_matrix(right, plan.info).values[:, plan.columns]
         passes = plan.sides.missing == "pass"
         check_finite(X, plan.names, allow_missing=passes, first=self._n_kept)
         y, levels = parse.response_values(left, self._n_kept)
@@ -670,14 +665,14 @@ def _make_plan(
     check_dates(model, frame)
     check_mistakes(model, frame, missing, seen.n_missing, seen.n_rows)
     sides = learn_sides(
-        design_matrix.separate_factors(model, factors),
+        factor_coding.separate_factors(model, factors),
         seen.replace_missing_dates(frame),
         lambda: map(seen.replace_missing_dates, seen.batches()),
         environment=reading.environment,
         missing=missing,
         variables=variables(model.right, frame.columns),
     )
-    info = design_matrix.recode_info(sides.right, model, frame, factors)
+    info = factor_coding.recode_info(sides.right, model, frame, factors)
     first = _first_rows(info, sides, seen)
     columns = parse.choose_columns(info, first, intercept, formula)
     names = tuple(plain_name(info.column_names[j]) for j in columns)
@@ -687,16 +682,16 @@ def _make_plan(
 
 def _first_rows(info: SideInfo, sides: Sides, seen: Survey) -> Ints:
     """Find the first row in which each column is not zero, as `first_rows` does."""
-    indicators = design_matrix.indicator_columns(info)
+    indicators = factor_coding.indicator_columns(info)
     first = np.full(len(info.column_names), -1)
     if not indicators.size:
         return first
     n_before = 0
     for batch in seen.batches():
-        right = design_matrix.recode_matrix(
+        right = factor_coding.recode_matrix(
             sides.code(seen.replace_missing_dates(batch))[1], info
         )
-        rows = design_matrix.first_rows(info, right.values)
+        rows = factor_coding.first_rows(info, right.values)
         new = (first < 0) & (rows >= 0)
         first[new] = n_before + rows[new]
         n_before += len(right.values)
