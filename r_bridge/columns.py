@@ -15,7 +15,7 @@ from vstatkit._typing import DataLike, Floats
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.column_checks import as_frame, is_number
 from vstatkit.formula.design_matrix import Missing
-from vstatkit.formula.formula_text import bare_name
+from vstatkit.formula.names_in_code import bare_name
 from vstatkit.formula.parse import ParsedFormula, parse
 
 # Code new data with the factor levels of the training data. ranger and randomForest

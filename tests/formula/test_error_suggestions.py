@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import vstatkit as vs
-from vstatkit.formula.formula_text import columns_in, names_in
 from vstatkit.formula.name_resolution import settle_names
+from vstatkit.formula.names_in_code import columns_in, names_in
 from vstatkit.text import short_repr
 from vstatkit.validation import ELSEWHERE
 

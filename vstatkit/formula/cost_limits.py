@@ -6,19 +6,20 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.column_checks import is_number_kind
-from vstatkit.formula.formula_text import (
-    PATSY_BUILTINS,
-    SAFE_FUNCTIONS,
+from vstatkit.formula.formula_text import PATSY_BUILTINS
+from vstatkit.formula.names_in_code import (
     bare_name,
     find_uses,
     is_quoted,
     names_in,
     parse_code,
 )
+from vstatkit.formula.transforms import cut, log, ns, poly, r_round
 
 MAX_LENGTH = 1_000_000  # characters of a formula
 MAX_SIGNS = 30_000  # operators, commas and brackets of a formula
@@ -50,6 +51,14 @@ _ARITY = {"where": (3, 3), "clip": (3, 3), "log": (1, 2), "I": (1, 1), "C": (1, 
 _ROUNDING = {"round": "decimals", "r_round": "digits"}
 _KEYWORDS = {"log": ("base",)}  # arguments of elementwise functions that may be named
 
+# numpy's elementwise functions and some of R's: they compute, nothing else.
+SAFE_FUNCTIONS: dict[str, Any] = {
+    name: getattr(np, name)
+    for name in dir(np)
+    if isinstance(getattr(np, name), np.ufunc) and getattr(np, name).signature is None
+}
+SAFE_FUNCTIONS |= {"where": np.where, "clip": np.clip, "round": np.round}
+SAFE_FUNCTIONS |= {"r_round": r_round, "log": log, "poly": poly, "ns": ns, "cut": cut}
 
 _SAFE_NODES = (
     *(ast.Expression, ast.Call, ast.Name, ast.Load, ast.Constant, ast.keyword),

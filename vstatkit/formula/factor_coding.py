@@ -13,7 +13,7 @@ import pandas as pd
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.formula.design_matrix import consecutive_slices
-from vstatkit.formula.formula_text import bare_name, category_name, parse_code
+from vstatkit.formula.names_in_code import bare_name, category_name, parse_code
 from vstatkit.formula.patsy_engine import Matrix, SideInfo
 from vstatkit.formula.terms import Codes, Model, distinct_codes
 

@@ -16,19 +16,15 @@ import pandas as pd
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula import cost_limits, patsy_engine, r_syntax
 from vstatkit.formula.column_checks import holds_text, list_names, suggest_name
-from vstatkit.formula.cost_limits import MAX_COLUMNS
+from vstatkit.formula.cost_limits import MAX_COLUMNS, SAFE_FUNCTIONS
 from vstatkit.formula.formula_text import (
     PATSY_BUILTINS,
-    SAFE_FUNCTIONS,
     expand_dot,
-    find_uses,
     is_plain,
-    names_in,
-    names_of,
-    parse_code,
     q_call,
     wrap_response,
 )
+from vstatkit.formula.names_in_code import find_uses, names_in, names_of, parse_code
 from vstatkit.formula.patsy_engine import Environment
 from vstatkit.formula.terms import Model, build_model, distinct_codes, written_factors
 

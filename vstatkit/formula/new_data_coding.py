@@ -19,8 +19,9 @@ from vstatkit.formula.column_checks import (
     row_name,
     suggest_name,
 )
-from vstatkit.formula.formula_text import category_name, columns_in, plain_name
+from vstatkit.formula.formula_text import plain_name
 from vstatkit.formula.name_resolution import respell_columns
+from vstatkit.formula.names_in_code import category_name, columns_in
 from vstatkit.formula.patsy_engine import SideInfo
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from patsy.parse_formula import parse_formula
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.column_checks import is_number
-from vstatkit.formula.formula_text import find_uses, parse_code
+from vstatkit.formula.names_in_code import find_uses, parse_code
 from vstatkit.formula.terms import Codes, Model
 
 if TYPE_CHECKING:

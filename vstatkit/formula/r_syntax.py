@@ -7,12 +7,8 @@ from typing import Any, NamedTuple
 
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.column_checks import suggest_name
-from vstatkit.formula.formula_text import (
-    PATSY_BUILTINS,
-    SAFE_FUNCTIONS,
-    quote,
-    tokenize_line,
-)
+from vstatkit.formula.cost_limits import SAFE_FUNCTIONS
+from vstatkit.formula.formula_text import PATSY_BUILTINS, quote, tokenize_line
 
 # Functions that have another name here.
 RENAMED_FUNCTIONS = {

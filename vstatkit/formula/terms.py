@@ -6,12 +6,8 @@ from itertools import product
 from typing import Any
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.formula_text import (
-    bare_name,
-    columns_in,
-    names_in,
-    normalize_quotes,
-)
+from vstatkit.formula.formula_text import normalize_quotes
+from vstatkit.formula.names_in_code import bare_name, columns_in, names_in
 
 Codes = tuple[str, ...]  # python code of the factors of one term, in order
 # Terms in order, by their factors: `a:b` and `b:a` are one term.
