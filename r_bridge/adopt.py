@@ -15,11 +15,11 @@ from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import DataLike, Floats, Ints, Labels
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import LearnerSums, OwnLearners, Predictor
-from vstatkit.formula.column_checks import suggest_name
 from vstatkit.inference.estimates import ensemble_mean
 from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.kernels.base import output_columns
 from vstatkit.sampling.design import SubsampleDesign, to_dense
+from vstatkit.text import suggest_name
 from vstatkit.variance.higher_orders import reference_places
 
 # Function that returns the predictions of every tree, (B, m) or (B, m, classes)

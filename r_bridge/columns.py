@@ -13,7 +13,8 @@ from r_bridge.formula import translate_formula
 from r_bridge.objects import RObject
 from vstatkit._typing import DataLike, Floats
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.column_checks import as_frame, is_number
+from vstatkit.formula.column_checks import is_number
+from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.names_in_code import bare_name
 from vstatkit.formula.parse import ParsedFormula, parse

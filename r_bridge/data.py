@@ -5,7 +5,7 @@ import pandas as pd
 from r_bridge import session
 from r_bridge.convert import from_r_frame
 from r_bridge.exceptions import RError
-from vstatkit.formula.column_checks import suggest_name
+from vstatkit.text import suggest_name
 
 OWN_PACKAGE = "datasets"  # where R has its own data sets
 

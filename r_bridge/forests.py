@@ -20,7 +20,7 @@ from r_bridge.training import check_rows, check_training, oob_scores
 from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import DataLike, Floats, Ints
 from vstatkit.ensemble.oob_scores import Scores
-from vstatkit.formula.column_checks import as_frame
+from vstatkit.formula.data_frames import as_frame
 
 # Comparisons with R by the setting that they were made in
 Sections = Mapping[str, Sequence[Comparison]]

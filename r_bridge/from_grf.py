@@ -18,7 +18,7 @@ from r_bridge.recorders import record_grf
 from r_bridge.training import check_rows
 from vstatkit import EnsembleResults
 from vstatkit._typing import DataLike, Floats
-from vstatkit.formula.column_checks import as_frame
+from vstatkit.formula.data_frames import as_frame
 
 _COLUMNS = "function(forest) colnames(forest[['X.orig']])"
 

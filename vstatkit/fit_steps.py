@@ -17,7 +17,7 @@ from vstatkit.ensemble.query import Query, build_reference, effect_values
 from vstatkit.ensemble.retention import trim_to_budget, warn_of_dropped
 from vstatkit.ensemble.sampling_plan import SamplingPlan
 from vstatkit.exceptions import VstatkitWarning, warn_caller
-from vstatkit.formula.column_checks import as_frame
+from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.parse import (
     ParsedFormula,
     check_column,

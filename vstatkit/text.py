@@ -1,5 +1,7 @@
-"""Short text for objects that hold arrays."""
+"""Short text: objects that hold arrays, lists of names, suggestions of a name."""
 
+import difflib
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -8,6 +10,7 @@ import pandas as pd
 
 FEW = 4  # most values that are printed
 WIDTH = 60  # most characters of other values
+MAX_NAMES = 30  # names that a sentence lists
 
 
 def short_repr(shown: Any) -> str:
@@ -44,3 +47,20 @@ def shown_estimates(labels: list[str], columns: dict[str, Any]) -> str:
     ]
     hidden = len(labels) - len(written)
     return ", ".join([*written, f"and {hidden} more"] if hidden else written)
+
+
+def suggest_name(name: str, columns: Sequence[str] | pd.Index) -> str:
+    """Suggest the column that was probably meant."""
+    close = difflib.get_close_matches(name, [str(c) for c in columns], n=1)
+    return f"; did you mean {close[0]!r}?" if close else "."
+
+
+def list_names(names: Sequence[Any] | pd.Index) -> str:
+    """List names; of many the first, and how many more there are."""
+    first, more = ", ".join(map(str, names[:MAX_NAMES])), len(names) - MAX_NAMES
+    return f"{first} and {more:,} more" if more > 0 else first
+
+
+def row_name(label: Any) -> str:
+    """Name a row by its label: numbers as they are, texts in quotes."""
+    return repr(label) if isinstance(label, str) else str(label)

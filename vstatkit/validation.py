@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from vstatkit.formula.column_checks import suggest_name
+from vstatkit.text import suggest_name
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import vstatkit as vs
-from vstatkit.formula.column_checks import as_frame
+from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.formula_text import PATSY_BUILTINS, expand_dot, plain_name, quote
 from vstatkit.formula.parse import parse
 from vstatkit.formula.patsy_engine import caller_environment

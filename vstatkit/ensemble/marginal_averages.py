@@ -14,7 +14,6 @@ from scipy import sparse
 from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.memory import FLOAT, POINTS, check_memory
 from vstatkit.ensemble.prediction import LearnerSums, OwnLearners, Predictor
-from vstatkit.formula.column_checks import suggest_name
 from vstatkit.inference.estimates import Estimation, ensemble_mean
 from vstatkit.inference.population import (
     RowInfluence,
@@ -24,6 +23,7 @@ from vstatkit.inference.population import (
 )
 from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.kernels.tree_prediction import Axis, Grid
+from vstatkit.text import suggest_name
 
 MAX_LEVELS = 50  # most levels of a column that averages are taken by
 # Rows that are coded and predicted at a time, of several settings.

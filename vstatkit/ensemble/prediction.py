@@ -19,7 +19,7 @@ from vstatkit.ensemble.memory import (
     PREDICTIONS,
     check_memory,
 )
-from vstatkit.formula.column_checks import as_frame, suggest_name
+from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.new_data_coding import Coding
 from vstatkit.formula.parse import ParsedFormula
 from vstatkit.inference.estimates import (
@@ -34,7 +34,7 @@ from vstatkit.kernels.base import AnyKernel, Evaluation, PredictiveModel
 from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.kernels.tree_prediction import Grid, compute_dependence, sum_predictions
 from vstatkit.sampling.design import SubsampleDesign, to_dense
-from vstatkit.text import short_repr
+from vstatkit.text import short_repr, suggest_name
 from vstatkit.workers import go_on, in_parallel
 from vstatkit.workers.parallel import progress_bar
 

@@ -12,7 +12,7 @@ from vstatkit.classical import classical_kernel
 from vstatkit.ensemble.evaluation import Task, fit_learner
 from vstatkit.ensemble.prediction import output_labels
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.column_checks import as_frame
+from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.new_data_coding import Coding, Variables, as_variables
 from vstatkit.formula.parse import ParsedFormula
 from vstatkit.kernels.base import AnyKernel, ArrayKernel, Evaluation, PredictiveModel

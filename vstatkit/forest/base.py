@@ -35,7 +35,6 @@ from vstatkit.forest.dependence_grid import (
     by_output,
     find_features,
 )
-from vstatkit.formula.column_checks import suggest_name
 from vstatkit.formula.data_warnings import unobserved_finding, warn_of
 from vstatkit.formula.parse import parse_table, response_name
 from vstatkit.inference.estimates import Estimates, Estimation
@@ -60,6 +59,7 @@ from vstatkit.results.prediction_results import (
 )
 from vstatkit.sampling.design import IidDesign, check_size
 from vstatkit.sampling.registry import subsample_size
+from vstatkit.text import suggest_name
 from vstatkit.validation import check_workers, is_whole
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders, reference_rows
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, resolve_for_design

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.stats.mstats import mquantiles
 
 from vstatkit._typing import Floats
-from vstatkit.formula.column_checks import suggest_name
 from vstatkit.kernels.tree import row_weights
 from vstatkit.kernels.tree_options import Factors
 from vstatkit.kernels.tree_prediction import MOST_AXES, Axis, Grid
+from vstatkit.text import suggest_name
 
 
 @dataclass(frozen=True)

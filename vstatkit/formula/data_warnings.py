@@ -21,11 +21,13 @@ from vstatkit.exceptions import (
     UnobservedLevelWarning,
     warn_caller,
 )
-from vstatkit.formula.column_checks import as_frame, is_number_kind, row_name
+from vstatkit.formula.column_checks import is_number_kind
+from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.formula_text import quote
 from vstatkit.formula.name_resolution import respell_columns
 from vstatkit.formula.new_data_coding import Coding
 from vstatkit.formula.parse import ParsedFormula
+from vstatkit.text import row_name
 
 LEAST_ROWS = 20  # fewest rows, and fewest different values, that a check needs
 COPIED_SHARE = 0.05  # share of rows that must be copies of others

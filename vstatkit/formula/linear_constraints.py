@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from vstatkit._typing import Floats, Restrictions
-from vstatkit.formula.column_checks import list_names, suggest_name
 from vstatkit.formula.patsy_engine import read_constraint
+from vstatkit.text import list_names, suggest_name
 
 
 def join_restrictions(R: Restrictions) -> Restrictions:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula import cost_limits, patsy_engine, r_syntax
-from vstatkit.formula.column_checks import holds_text, list_names, suggest_name
+from vstatkit.formula.column_checks import holds_text
 from vstatkit.formula.cost_limits import MAX_COLUMNS, SAFE_FUNCTIONS
 from vstatkit.formula.formula_text import (
     PATSY_BUILTINS,
@@ -27,6 +27,7 @@ from vstatkit.formula.formula_text import (
 from vstatkit.formula.names_in_code import find_uses, names_in, names_of, parse_code
 from vstatkit.formula.patsy_engine import Environment
 from vstatkit.formula.terms import Model, build_model, distinct_codes, written_factors
+from vstatkit.text import list_names, suggest_name
 
 _STRING = re.compile(r"""(?P<quoted>\bQ\(\s*)?(["'])(?P<text>(?:\\.|(?!\2).)*)\2""")
 

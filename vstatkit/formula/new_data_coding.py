@@ -10,19 +10,17 @@ import pandas as pd
 from vstatkit._typing import Bools, DataLike, Floats, Ints
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.column_checks import (
-    as_frame,
     check_finite,
     first_non_number,
     is_number,
     is_number_kind,
-    list_names,
-    row_name,
-    suggest_name,
 )
+from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.formula_text import plain_name
 from vstatkit.formula.name_resolution import respell_columns
 from vstatkit.formula.names_in_code import category_name, columns_in
 from vstatkit.formula.patsy_engine import SideInfo
+from vstatkit.text import list_names, row_name, suggest_name
 
 if TYPE_CHECKING:
     from vstatkit.formula.parse import Recipe

@@ -13,7 +13,7 @@ import pandas as pd
 from vstatkit._typing import Bools, DataLike, Floats, Ints
 from vstatkit.exceptions import ConstantResponseWarning, FormulaError
 from vstatkit.formula import column_checks, design_matrix, factor_coding
-from vstatkit.formula.column_checks import as_frame, list_names, row_name, suggest_name
+from vstatkit.formula.data_frames import as_frame, replace_missing_dates
 from vstatkit.formula.design_matrix import INTERCEPT, Missing
 from vstatkit.formula.factor_coding import FactorCoding
 from vstatkit.formula.formula_text import plain_name, quote
@@ -31,6 +31,7 @@ from vstatkit.formula.patsy_engine import (
 )
 from vstatkit.formula.terms import variables
 from vstatkit.pandas_pickling import plain_state, take_state
+from vstatkit.text import list_names, row_name, suggest_name
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def parse(
     n_missing = dict(zip(used, frame[used].isna().sum().tolist(), strict=True))
     if fresh:
         column_checks.check_mistakes(model, frame, missing, n_missing, len(frame))
-    plain = column_checks.replace_missing_dates(frame.reset_index(drop=True))
+    plain = replace_missing_dates(frame.reset_index(drop=True))
     left, right = design_matrix.build_matrices(
         factor_coding.separate_factors(model, factors),
         plain,

@@ -5,7 +5,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from vstatkit import plots
-from vstatkit.formula.column_checks import suggest_name
+from vstatkit.text import suggest_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

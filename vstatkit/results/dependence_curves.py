@@ -19,7 +19,6 @@ from vstatkit.ensemble.marginal_averages import (
     quantile_grid,
 )
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.formula.column_checks import suggest_name
 from vstatkit.formula.new_data_coding import as_variables
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
@@ -39,6 +38,7 @@ from vstatkit.results.marginal_effects import (
     training_frame,
 )
 from vstatkit.results.model_description import Column
+from vstatkit.text import suggest_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,7 +22,7 @@ from vstatkit.ensemble.marginal_averages import (
 )
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import QUANTILES, list_moves
-from vstatkit.formula.column_checks import as_frame, list_names, suggest_name
+from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.new_data_coding import as_variables
 from vstatkit.formula.parse import observation_weights
 from vstatkit.inference.estimates import Estimation
@@ -39,6 +39,7 @@ from vstatkit.results.labels import (
 from vstatkit.results.model_description import Column
 from vstatkit.results.prediction_results import predictor_of, read_into_memory
 from vstatkit.sampling.streams import Purpose, stream
+from vstatkit.text import list_names, suggest_name
 from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS
 

@@ -28,7 +28,8 @@ from vstatkit.ensemble.prediction_intervals import (
 )
 from vstatkit.ensemble.retention import learner_bytes
 from vstatkit.exceptions import DataError, FewUnitsWarning, FormulaError
-from vstatkit.formula.column_checks import as_frame, is_number_kind, suggest_name
+from vstatkit.formula.column_checks import is_number_kind
+from vstatkit.formula.data_frames import as_frame
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import (
     Support,
@@ -47,7 +48,7 @@ from vstatkit.scratch import is_alive, removed_if_ended
 from vstatkit.sources.disk_arrays import check_directory
 from vstatkit.sources.recognition import find_source, read_few
 from vstatkit.sources.source import Source, import_optional, split_batches
-from vstatkit.text import shown_estimates
+from vstatkit.text import shown_estimates, suggest_name
 from vstatkit.validation import check_alpha
 from vstatkit.variance.registry import compares_groups
 

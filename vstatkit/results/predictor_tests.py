@@ -14,7 +14,6 @@ from vstatkit._typing import Floats
 from vstatkit.ensemble.marginal_averages import Sample
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.refit import OutOfBagPredictor, refit_learners, refit_values
-from vstatkit.formula.column_checks import suggest_name
 from vstatkit.formula.new_data_coding import Coding
 from vstatkit.inference.pooled_test import PooledTest, pooled_test
 from vstatkit.kernels.base import BatchKernel
@@ -27,6 +26,7 @@ from vstatkit.results.estimate_table import (
 )
 from vstatkit.results.labels import short_text, write_table
 from vstatkit.sampling.streams import Purpose, stream
+from vstatkit.text import suggest_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,6 @@ import pandas as pd
 
 from vstatkit.ensemble.evaluation import OOB_ROWS
 from vstatkit.ensemble.sampling_plan import jackknife_learners
-from vstatkit.formula.column_checks import list_names
 from vstatkit.inference.estimates import MIN_DF
 from vstatkit.inference.normality import MIN_OBSERVATIONS
 from vstatkit.inference.stopping import TOL, Shrinkage, round_up
@@ -18,6 +17,7 @@ from vstatkit.results.estimate_table import EstimateTable
 from vstatkit.results.labels import effect_names, number_text, setting_text
 from vstatkit.results.model_description import Aim
 from vstatkit.sampling.grouped_learners import ShardsDesign
+from vstatkit.text import list_names
 from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.influence_summaries import influence_labels
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, least_absent

@@ -6,7 +6,6 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from vstatkit.exceptions import VstatkitWarning
-from vstatkit.formula.column_checks import suggest_name
 from vstatkit.sampling.design import (
     BalancedDesign,
     CompleteDesign,
@@ -19,6 +18,7 @@ from vstatkit.sampling.grouped_learners import (
     ShardsDesign,
     TwoLevelDesign,
 )
+from vstatkit.text import suggest_name
 from vstatkit.validation import check_options
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 
 from vstatkit._typing import DataLike, Floats, KernelLike, Seed
 from vstatkit.exceptions import VstatkitWarning
-from vstatkit.formula.column_checks import as_frame
+from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.patsy_engine import caller_environment
 from vstatkit.sampling.grouped_learners import TwoLevelDesign

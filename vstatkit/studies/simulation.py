@@ -13,7 +13,7 @@ from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.prediction import output_labels
 from vstatkit.ensemble.query import build_query, probe_function
 from vstatkit.exceptions import VstatkitError
-from vstatkit.formula.column_checks import as_frame
+from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.parse import ParsedFormula, parse, response_name
 from vstatkit.formula.patsy_engine import environment_of, pack_names, unpack_names

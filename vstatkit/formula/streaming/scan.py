@@ -9,12 +9,8 @@ import numpy as np
 import pandas as pd
 
 from vstatkit.exceptions import DataError, FormulaError
-from vstatkit.formula.column_checks import (
-    as_frame,
-    as_objects,
-    check_no_infinite,
-    is_number_kind,
-)
+from vstatkit.formula.column_checks import check_no_infinite, is_number_kind
+from vstatkit.formula.data_frames import as_frame, as_objects
 from vstatkit.sources.source import Part, Source, parts_of
 from vstatkit.workers import CalledOffError, go_on, in_parallel, one_at_a_time
 
