@@ -18,7 +18,7 @@ from r_bridge.reported import SETTINGS as REPORTED
 from r_bridge.restated import COLUMNS
 from vstatkit import EnsembleResults
 from vstatkit.ensemble import oob_scores
-from vstatkit.formula.new_data_coding import FrameVariables
+from vstatkit.formula.column_summaries import FrameVariables
 from vstatkit.inference import estimates
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import Support

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 import vstatkit as vs
 from vstatkit.ensemble.query import QUANTILES
 from vstatkit.formula import design_matrix
-from vstatkit.formula.new_data_coding import FrameVariables
+from vstatkit.formula.column_summaries import FrameVariables
 from vstatkit.formula.parse import parse
 from vstatkit.formula.patsy_engine import caller_environment
 

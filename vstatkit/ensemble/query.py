@@ -12,8 +12,9 @@ from vstatkit.classical import classical_kernel
 from vstatkit.ensemble.evaluation import Task, fit_learner
 from vstatkit.ensemble.prediction import output_labels
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula.column_summaries import Variables, as_variables
 from vstatkit.formula.data_frames import as_frame
-from vstatkit.formula.new_data_coding import Coding, Variables, as_variables
+from vstatkit.formula.new_data_coding import Coding
 from vstatkit.formula.parse import ParsedFormula
 from vstatkit.kernels.base import AnyKernel, ArrayKernel, Evaluation, PredictiveModel
 from vstatkit.kernels.registry import kernel_name

@@ -19,7 +19,7 @@ from vstatkit.ensemble.marginal_averages import (
     quantile_grid,
 )
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.formula.new_data_coding import as_variables
+from vstatkit.formula.column_summaries import as_variables
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
 from vstatkit.results.labels import add_classes, setting_text

@@ -22,8 +22,8 @@ from vstatkit.ensemble.marginal_averages import (
 )
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import QUANTILES, list_moves
+from vstatkit.formula.column_summaries import as_variables
 from vstatkit.formula.data_frames import as_frame
-from vstatkit.formula.new_data_coding import as_variables
 from vstatkit.formula.parse import observation_weights
 from vstatkit.inference.estimates import Estimation
 from vstatkit.inference.intervals import Support, prediction_support

@@ -14,6 +14,7 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import DataError, FormulaError
 from vstatkit.formula import design_matrix, factor_coding, parse
 from vstatkit.formula.column_checks import check_dates, check_finite, check_mistakes
+from vstatkit.formula.column_summaries import FrameVariables
 from vstatkit.formula.cost_limits import MAX_COLUMNS, MAX_LEVELS
 from vstatkit.formula.design_matrix import Missing, PlainInfo, code_side, learn_side
 from vstatkit.formula.factor_coding import FactorCoding
@@ -24,7 +25,6 @@ from vstatkit.formula.name_resolution import (
     read_names,
     resolve_formula,
 )
-from vstatkit.formula.new_data_coding import FrameVariables
 from vstatkit.formula.parse import ParsedFormula, Response
 from vstatkit.formula.patsy_engine import (
     Environment,
