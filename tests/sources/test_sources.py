@@ -29,7 +29,7 @@ from vstatkit.exceptions import (
 )
 from vstatkit.formula.parse import parse
 from vstatkit.formula.patsy_engine import environment_of
-from vstatkit.formula.streaming import encode
+from vstatkit.formula.streaming import stored_frame
 from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.json_values import pack_index, unpack_index
 from vstatkit.shell import input_tables
@@ -554,9 +554,9 @@ def test_beyond_a_bound_summaries_are_those_of_a_sample(data, tmp_path, monkeypa
     row = np.flatnonzero(data["word"].notna())[place]
     once = data.assign(count=data["count"].mask(data.index == row, 99))
     wanted, found = both("y ~ x + C(count) + word", once, tmp_path)
-    monkeypatch.setattr(encode, "ORDERED_ROWS", 500)
-    monkeypatch.setattr(encode, "SAMPLED_ROWS", 400)
-    monkeypatch.setattr(encode, "CHUNK_ROWS", 90)
+    monkeypatch.setattr(stored_frame, "ORDERED_ROWS", 500)
+    monkeypatch.setattr(stored_frame, "SAMPLED_ROWS", 400)
+    monkeypatch.setattr(stored_frame, "CHUNK_ROWS", 90)
     assert found.frame.median(["x"]) != {"x": wanted.frame["x"].median()}
     assert abs(found.frame.median(["x"])["x"] - wanted.frame["x"].median()) < 0.2
     assert found.coding.ranges(found.frame) == wanted.coding.ranges(wanted.frame)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Union
 import pandas as pd
 
 if TYPE_CHECKING:
-    from vstatkit.formula.streaming.encode import StoredFrame
+    from vstatkit.formula.streaming.stored_frame import StoredFrame
 
 FEW_VALUES = 10  # distinct values up to which quantiles of a column are observed values
 LOOK_AT = 1000  # first values of a column that are looked at before all of them are
