@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 import vstatkit as vs
 from vstatkit import fit_steps
-from vstatkit.formula.streaming.encode import parse_source
+from vstatkit.formula.streaming.parse import parse_source
 from vstatkit.sources.recognition import find_source
 
 

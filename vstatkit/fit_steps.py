@@ -29,7 +29,7 @@ from vstatkit.formula.parse import (
     take_column,
     warn_if_constant,
 )
-from vstatkit.formula.streaming.encode import parse_source
+from vstatkit.formula.streaming.parse import parse_source
 from vstatkit.inference.intervals import (
     prediction_support,
     prediction_tails,

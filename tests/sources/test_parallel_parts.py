@@ -29,7 +29,7 @@ from vstatkit.exceptions import DataError, FormulaError
 from vstatkit.formula.parse import parse
 from vstatkit.formula.patsy_engine import environment_of
 from vstatkit.formula.streaming import encode, scan
-from vstatkit.formula.streaming.encode import parse_source
+from vstatkit.formula.streaming.parse import parse_source
 from vstatkit.scratch import LOCK
 from vstatkit.sources import arrow, disk_arrays, source
 from vstatkit.sources.disk_arrays import GrowingArray, PlacedArray
@@ -382,7 +382,7 @@ def test_files_that_change_between_the_passes_are_refused(
         by_parquet(data.assign(x=data.x.where(data.index != 30)), tmp_path)
         return write_rows(*arguments)
 
-    monkeypatch.setattr(encode, "write_rows", changed)
+    monkeypatch.setattr("vstatkit.formula.streaming.parse.write_rows", changed)
     with pytest.raises(DataError, match=r"counted 100 complete rows, the second 99"):
         parsed("y ~ x", path, monkeypatch, PARTS, 2)
     gc.collect()

@@ -30,7 +30,7 @@ from vstatkit.exceptions import (
 from vstatkit.formula.parse import parse
 from vstatkit.formula.patsy_engine import environment_of
 from vstatkit.formula.streaming import stored_frame
-from vstatkit.formula.streaming.encode import parse_source
+from vstatkit.formula.streaming.parse import parse_source
 from vstatkit.json_values import pack_index, unpack_index
 from vstatkit.shell import input_tables
 from vstatkit.sources import arrow, csv_files, disk_arrays, recognition, source

@@ -28,7 +28,8 @@ from vstatkit import workers
 from vstatkit.ensemble import evaluation, prediction
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.formula.patsy_engine import environment_of
-from vstatkit.formula.streaming.encode import RowWriter, parse_source
+from vstatkit.formula.streaming.encode import RowWriter
+from vstatkit.formula.streaming.parse import parse_source
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.registry import make_design
 from vstatkit.sources import arrow
