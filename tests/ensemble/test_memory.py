@@ -1,6 +1,7 @@
 """Memory: the plan of a fit beside what is measured, limits, and what is available."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import vstatkit as vs
+from vstatkit.available_memory import available_memory
 from vstatkit.cli import main
-from vstatkit.ensemble import memory, retention
+from vstatkit.ensemble import memory
 from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.memory import (
     MemoryPlan,
@@ -19,7 +21,6 @@ from vstatkit.ensemble.memory import (
     memory_bytes,
     plan_memory,
 )
-from vstatkit.ensemble.retention import available_memory
 from vstatkit.sampling.registry import make_design
 
 PROJECT = Path(__file__).parents[2]
@@ -329,21 +330,21 @@ FIRST, SECOND = "sys/fs/cgroup/memory", "sys/fs/cgroup"
     ids=["machine", "no group", "v2", "v1", "no limit", "beyond"],
 )
 def test_the_system_is_read(tmp_path, monkeypatch, files, size):
-    monkeypatch.setattr(retention, "_addresses", lambda root: None)
+    monkeypatch.setattr("vstatkit.available_memory._addresses", lambda root: None)
     lay(tmp_path, files)
     assert available_memory(tmp_path) == size
 
 
 def test_unknown_systems_tell_their_size_or_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(retention, "_addresses", lambda root: None)
+    monkeypatch.setattr("vstatkit.available_memory._addresses", lambda root: None)
     pages = {"SC_PHYS_PAGES": 10, "SC_PAGE_SIZE": 4096}
-    monkeypatch.setattr(retention.os, "sysconf", pages.__getitem__, raising=False)
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
     assert available_memory(tmp_path) == 40960
 
     def unknown(name):
         raise ValueError(name)
 
-    monkeypatch.setattr(retention.os, "sysconf", unknown, raising=False)
+    monkeypatch.setattr(os, "sysconf", unknown, raising=False)
     assert available_memory(tmp_path) is None
 
 

@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[2]
 
 ROOMS = [
     "_typing exceptions",
-    "classical datasets exact json_values pandas_pickling reticulate_hook text",
+    "available_memory classical datasets exact json_values pandas_pickling "
+    "reticulate_hook text",
     "scratch",
     "native",
     "workers",

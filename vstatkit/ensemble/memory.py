@@ -12,8 +12,9 @@ from typing import Any
 
 import joblib
 
+from vstatkit.available_memory import available_memory
 from vstatkit.ensemble.evaluation import BATCH_ENTRIES, Task
-from vstatkit.ensemble.retention import RESIDENT_BYTES, available_memory
+from vstatkit.ensemble.retention import RESIDENT_BYTES
 from vstatkit.exceptions import MemoryLimitError
 from vstatkit.kernels.base import PredictiveModel
 from vstatkit.kernels.tree import (
