@@ -1,4 +1,4 @@
-"""Refuse columns that cannot be meant: dates, infinite values, text as numbers."""
+"""Refuse columns that cannot be meant: dates, infinite values, numbers as text."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
