@@ -1,6 +1,6 @@
 """Grow an ensemble: a fixed number of learners, all of them, or until precise."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,23 +11,15 @@ from vstatkit.ensemble.evaluation import BATCH_SIZE, LearnerKeeper, Task, evalua
 from vstatkit.exceptions import MonteCarloWarning, warn_caller
 from vstatkit.inference.estimates import Estimates, stabilise
 from vstatkit.inference.intervals import value_limit
-from vstatkit.inference.stopping import (
-    TOL,
-    ErrorCurve,
-    Tolerance,
-    round_up,
-    scale_share,
-    tolerance_of,
-)
+from vstatkit.inference.stopping import Tolerance, round_up, scale_share, tolerance_of
 from vstatkit.kernels.base import Evaluation, KernelKind, kind_of
-from vstatkit.kernels.tree import Tree
 from vstatkit.sampling.design import CompleteDesign, SubsampleDesign
 from vstatkit.sampling.grouped_learners import ShardsDesign
 from vstatkit.variance.estimators import SumEstimator, VarianceComponents
 from vstatkit.variance.higher_orders import HigherOrders, expected_orders
 from vstatkit.variance.large_moments import is_wide
 from vstatkit.variance.moments import EnsembleSums, sum_ensemble, value_units
-from vstatkit.variance.registry import ESTIMATORS, large_k_problem, resolve_for_design
+from vstatkit.variance.registry import ESTIMATORS
 
 FIRST_B = 256  # learners grown before the Monte Carlo error is first estimated
 MAX_B = 10_000  # learners at which "auto" stops, whatever the Monte Carlo error
@@ -211,98 +203,3 @@ class _ErrorMonitor:
         self._sums = fresh if self._sums is None else self._sums + fresh
         self._seen = len(values)
         return estimator.from_sums(design, self._sums, self._orders)
-
-
-AUTO_FIRST = 500  # trees that `n_estimators="auto"` grows at least
-AUTO_MOST = 5_000  # trees that "auto" grows at most
-# Nodes (of 16 bytes) beyond which "auto" adds no trees, even if standard errors could
-# be more precise.
-AUTO_NODES = 16_000_000
-# Fewest and most reference rows whose standard errors "auto" checks.
-WATCHED_ROWS = (10, 50)
-WATCHED_VALUES = 200  # most predictions of a tree at these rows, for many classes
-
-# Relative Monte Carlo error of standard errors above which the user is warned.
-UNSURE = 0.25
-
-
-def grow_forest(
-    task: Task,
-    reference: Floats,
-    n_outputs: int,
-    *,
-    variance: str,
-    limit: float | None,
-    share: float,
-    n_jobs: int | None,
-) -> Evaluation:
-    """Grow trees until the Monte Carlo error of standard errors is small enough.
-
-    The trees of the task must be kept. The checked rows are taken from the `reference`.
-    `limit` is the largest standard deviation that a prediction can have, and `share`
-    the share of it that counts for tolerances.
-    """
-    rows = watched_rows(reference, n_outputs)
-    run = make_runner(replace(task, at=rows), None, n_jobs=n_jobs, progress=False)
-    start = run(0, AUTO_FIRST)
-    if why_no_errors(task.design, variance) is not None:
-        return start
-    nodes = sum(tree.nodes.size for tree in start.learners) / AUTO_FIRST
-    most = int(np.clip(AUTO_NODES / nodes, AUTO_FIRST, AUTO_MOST))
-    method = resolve_for_design(variance, task.design, KernelKind.TREES)
-    tolerance = pooled_tolerance(TOL, limit, share)
-    rule = StoppingRule(method, tolerance, most, kind=KernelKind.TREES)
-    return grow_enough(run, task.design, rule, limit, start)[0]
-
-
-def watched_rows(reference: Floats, n_outputs: int) -> Floats:
-    """Take the reference rows that "auto" checks."""
-    low, high = WATCHED_ROWS
-    return reference[: int(np.clip(WATCHED_VALUES // n_outputs, low, high))]
-
-
-def why_no_errors(design: SubsampleDesign, variance: str) -> str | None:
-    """Return the reason why there are no standard errors, or None."""
-    if design.n < 2:
-        return "standard errors need at least two training rows."
-    if not design.replace and design.k == design.n:
-        return (
-            "standard errors need trees that see different rows; use "
-            "bootstrap=True, or `max_samples` below the number of rows."
-        )
-    problem = large_k_problem(variance, design.k, design.n, replace=design.replace)
-    return problem or None
-
-
-def pooled_tolerance(tol: float, limit: float | None, share: float) -> Tolerance:
-    """Return the tolerance of standard errors, pooled over all points."""
-    return replace(tolerance_of(tol, None, limit, share=share), pooled=True)
-
-
-def warn_if_imprecise(
-    found: Estimates, n_trees: int, limit: float | None, share: float
-) -> bool:
-    """Warn if standard errors are imprecise, with the number of trees that suffices.
-
-    Return whether there was a warning.
-    """
-    if pooled_tolerance(UNSURE, limit, share).excess(found) <= 1:
-        return False
-    error = ErrorCurve.of_mean(found).relative_error(n_trees).item()
-    needed = round_up(pooled_tolerance(TOL, limit, share).learners_needed(found).item())
-    warn_caller(
-        f"the standard errors of {n_trees} trees have a Monte Carlo "
-        f"error of about {error:.0%}. About {needed} trees would bring it to "
-        f"{TOL:.0%}, or below what matters: raise `n_estimators`.",
-        MonteCarloWarning,
-    )
-    return True
-
-
-def mean_importances(trees: Sequence[Tree]) -> Floats:
-    """Average each feature's share of the reduction in impurity over the trees."""
-    gains = np.stack([tree.gains for tree in trees])
-    totals = gains.sum(axis=1, keepdims=True)
-    shares = np.divide(gains, totals, out=np.zeros_like(gains), where=totals > 0)
-    mean = shares.mean(axis=0)
-    return np.asarray(mean / mean.sum()) if mean.any() else mean

@@ -18,12 +18,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vstatkit._typing import Floats, Ints, Labels
 from vstatkit.ensemble.evaluation import Task, evaluate
-from vstatkit.ensemble.growth import (
-    grow_forest,
-    mean_importances,
-    warn_if_imprecise,
-    why_no_errors,
-)
 from vstatkit.ensemble.oob_scores import score
 from vstatkit.ensemble.prediction import OwnLearners, Predictor
 from vstatkit.ensemble.query import build_query
@@ -35,6 +29,7 @@ from vstatkit.forest.dependence_grid import (
     by_output,
     find_features,
 )
+from vstatkit.forest.growth import grow_forest, warn_if_imprecise, why_no_errors
 from vstatkit.formula.data_warnings import unobserved_finding, warn_of
 from vstatkit.formula.parse import parse_table, response_name
 from vstatkit.inference.estimates import Estimates, Estimation
@@ -46,7 +41,7 @@ from vstatkit.inference.intervals import (
 from vstatkit.inference.stopping import scale_share
 from vstatkit.kernels.base import Evaluation, KernelKind, OutOfBag
 from vstatkit.kernels.residual_trees import STAGE_OPTIONS, stored_kernel, with_stages
-from vstatkit.kernels.tree import TreeKernel, row_weights, tree_kernel
+from vstatkit.kernels.tree import Tree, TreeKernel, row_weights, tree_kernel
 from vstatkit.kernels.tree_options import TREE_OPTIONS, Factors
 from vstatkit.results.bias import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
@@ -300,6 +295,15 @@ def features_frame(
         levels = factors.categories.get(place, pd.RangeIndex(1 + codes.max()))
         frame[names[place]] = pd.Categorical.from_codes(codes, levels)
     return frame
+
+
+def mean_importances(trees: Sequence[Tree]) -> Floats:
+    """Average each feature's share of the reduction in impurity over the trees."""
+    gains = np.stack([tree.gains for tree in trees])
+    totals = gains.sum(axis=1, keepdims=True)
+    shares = np.divide(gains, totals, out=np.zeros_like(gains), where=totals > 0)
+    mean = shares.mean(axis=0)
+    return np.asarray(mean / mean.sum()) if mean.any() else mean
 
 
 # Attributes with training data, which pickles do not contain.
