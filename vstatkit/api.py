@@ -13,10 +13,11 @@ from vstatkit.ensemble.bias_reduction import choose_if_truth
 from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.memory import memory_bytes
-from vstatkit.ensemble.query import build_query, probe_function, statistic_task
+from vstatkit.ensemble.query import build_query
 from vstatkit.ensemble.retention import keep_budget
 from vstatkit.ensemble.sampling_plan import plan_sampling
 from vstatkit.ensemble.serial_dependence_check import find_serial_dependence
+from vstatkit.ensemble.statistic_task import probe_function, statistic_task
 from vstatkit.fit_steps import GrowthOptions, grow_results, read_fit_data
 from vstatkit.formula.data_warnings import (
     find_copies,

@@ -8,12 +8,13 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints
 from vstatkit.ensemble.bias_reduction import CentredEvaluation, Stack, centre_values
+from vstatkit.ensemble.effects import effect_values
 from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.growth import FIRST_B, grow
 from vstatkit.ensemble.memory import available_bytes, check_memory, plan_memory
 from vstatkit.ensemble.oob_scores import score_rows
 from vstatkit.ensemble.prediction import build_predictor
-from vstatkit.ensemble.query import Query, build_reference, effect_values
+from vstatkit.ensemble.query import Query, build_reference
 from vstatkit.ensemble.retention import trim_to_budget, warn_of_dropped
 from vstatkit.ensemble.sampling_plan import SamplingPlan
 from vstatkit.exceptions import VstatkitWarning, warn_caller

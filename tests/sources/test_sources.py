@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import vstatkit as vs
 from vstatkit.cli import main
-from vstatkit.ensemble.query import effect_settings
+from vstatkit.ensemble.effects import effect_settings
 from vstatkit.exceptions import (
     DataError,
     FileError,

@@ -11,7 +11,8 @@ import pandas as pd
 from vstatkit._typing import DataLike, Floats, KernelLike
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.prediction import output_labels
-from vstatkit.ensemble.query import build_query, probe_function
+from vstatkit.ensemble.query import build_query
+from vstatkit.ensemble.statistic_task import probe_function
 from vstatkit.exceptions import VstatkitError
 from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.design_matrix import Missing
