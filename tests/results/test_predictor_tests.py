@@ -24,7 +24,8 @@ from vstatkit.ensemble.loss_differences import (
     compare_losses,
     target_values,
 )
-from vstatkit.ensemble.refit import OutOfBagPredictor, refit_values
+from vstatkit.ensemble.out_of_bag_predictor import OutOfBagPredictor
+from vstatkit.ensemble.refit import refit_values
 from vstatkit.inference.linear_tests import benjamini_hochberg, holm
 from vstatkit.inference.pooled_test import (
     Traces,

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse, stats
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.ensemble.refit import OutOfBagPredictor
+from vstatkit.ensemble.out_of_bag_predictor import OutOfBagPredictor
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.moments import invert
 

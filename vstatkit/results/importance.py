@@ -22,7 +22,7 @@ from vstatkit.ensemble.loss_differences import (
     compare_losses,
     target_values,
 )
-from vstatkit.ensemble.refit import OutOfBagPredictor
+from vstatkit.ensemble.out_of_bag_predictor import OutOfBagPredictor
 from vstatkit.inference.estimates import estimate
 from vstatkit.inference.linear_tests import benjamini_hochberg, holm
 from vstatkit.inference.population import (
