@@ -13,11 +13,11 @@ from sklearn.ensemble import RandomForestRegressor
 
 import vstatkit as vs
 from tests.support.hostile_files import dropped
-from vstatkit.inference.intervals import (
+from vstatkit.inference.intervals import Tails
+from vstatkit.inference.skew_correction import (
     FULL_SKEW,
     LEAST_SHARE,
     SMALL_SKEW,
-    Tails,
     known_skew,
     least_error,
     quantile_of,

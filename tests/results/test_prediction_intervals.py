@@ -23,7 +23,7 @@ from vstatkit.ensemble.prediction_intervals import (
     fit_residual_scale,
     local_limits,
 )
-from vstatkit.inference.intervals import (
+from vstatkit.inference.conformal import (
     least_units,
     lower_quantile,
     unit_masses,

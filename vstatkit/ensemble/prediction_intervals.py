@@ -11,11 +11,7 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.inference.intervals import (
-    lower_quantile,
-    unit_masses,
-    upper_quantile,
-)
+from vstatkit.inference.conformal import lower_quantile, unit_masses, upper_quantile
 from vstatkit.kernels.base import OutOfBag
 from vstatkit.kernels.residual_trees import stored_kernel
 from vstatkit.kernels.tree import StoredTreeKernel, tree_kernel

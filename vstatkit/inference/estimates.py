@@ -9,9 +9,8 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Bools, Floats
-from vstatkit.inference.intervals import (
-    Support,
-    Tails,
+from vstatkit.inference.intervals import Support, Tails
+from vstatkit.inference.skew_correction import (
     known_skew,
     least_error,
     quantile_of,

@@ -30,17 +30,16 @@ from vstatkit.ensemble.retention import learner_bytes
 from vstatkit.exceptions import DataError, FewUnitsWarning, FormulaError
 from vstatkit.formula.column_checks import is_number_kind
 from vstatkit.formula.data_frames import as_frame
+from vstatkit.inference.conformal import least_units
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import (
     Support,
     Tails,
     effective_size,
-    least_units,
-    noise_of_skew,
     prediction_support,
     prediction_tails,
-    shrink_skew,
 )
+from vstatkit.inference.skew_correction import noise_of_skew, shrink_skew
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, derive_table, mean_frame
 from vstatkit.results.labels import label_texts
