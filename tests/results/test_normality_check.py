@@ -13,7 +13,7 @@ from scipy import stats
 import vstatkit as vs
 from vstatkit.ensemble import repetitions
 from vstatkit.ensemble.repetitions import RepeatedFit, repeat_fit
-from vstatkit.inference.normality import studentised_tails
+from vstatkit.inference.edgeworth import studentised_tails
 from vstatkit.results.reliability_checks import (
     LOPSIDED,
     NOT_SAFE,

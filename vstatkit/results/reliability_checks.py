@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Floats, Labels
-from vstatkit.inference.normality import studentised_tails
+from vstatkit.inference.edgeworth import studentised_tails
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable
 from vstatkit.results.labels import label_texts
