@@ -17,7 +17,7 @@ from vstatkit.ensemble.query import build_query
 from vstatkit.ensemble.retention import keep_budget
 from vstatkit.ensemble.sampling_plan import plan_sampling
 from vstatkit.ensemble.serial_dependence_check import find_serial_dependence
-from vstatkit.ensemble.statistic_task import probe_function, statistic_task
+from vstatkit.ensemble.statistic_setup import probe_function, statistic_task
 from vstatkit.fit_steps import GrowthOptions, grow_results, read_fit_data
 from vstatkit.formula.data_warnings import (
     find_copies,

@@ -8,7 +8,6 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints
 from vstatkit.ensemble.bias_reduction import CentredEvaluation, Stack, centre_values
-from vstatkit.ensemble.effects import effect_values
 from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.growth import FIRST_B, grow
 from vstatkit.ensemble.memory import available_bytes, check_memory, plan_memory
@@ -17,8 +16,10 @@ from vstatkit.ensemble.prediction import build_predictor
 from vstatkit.ensemble.query import Query, build_reference
 from vstatkit.ensemble.retention import trim_to_budget, warn_of_dropped
 from vstatkit.ensemble.sampling_plan import SamplingPlan
+from vstatkit.ensemble.typical_row_effects import effect_values
 from vstatkit.exceptions import VstatkitWarning, warn_caller
 from vstatkit.formula.data_frames import as_frame
+from vstatkit.formula.data_warnings import warn_if_constant
 from vstatkit.formula.parse import (
     ParsedFormula,
     check_column,
@@ -28,7 +29,6 @@ from vstatkit.formula.parse import (
     own_column,
     parse,
     take_column,
-    warn_if_constant,
 )
 from vstatkit.formula.streaming.parse import parse_source
 from vstatkit.inference.intervals import (

@@ -10,8 +10,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import vstatkit as vs
 from tests.forest.test_estimators import SUBSAMPLING
-from vstatkit.forest import growth
-from vstatkit.forest.growth import watched_rows
+from vstatkit.forest import number_of_trees
+from vstatkit.forest.number_of_trees import watched_rows
 from vstatkit.inference.stopping import ErrorCurve, Tolerance
 from vstatkit.variance.formulas import positive_mean
 
@@ -78,9 +78,9 @@ def test_out_of_bag_scores_use_all_trees(sample):
 
 def test_large_trees_bound_their_number(sample, monkeypatch, auto):
     nodes = np.mean([tree.nodes.size for tree in auto.estimators_[:500]])
-    monkeypatch.setattr(growth, "AUTO_NODES", int(600.5 * nodes))
+    monkeypatch.setattr(number_of_trees, "AUTO_NODES", int(600.5 * nodes))
     assert vs.ForestRegressor(random_state=1).fit(*sample).n_estimators_ == 600
-    monkeypatch.setattr(growth, "AUTO_NODES", 1)
+    monkeypatch.setattr(number_of_trees, "AUTO_NODES", 1)
     assert vs.ForestRegressor(random_state=1).fit(*sample).n_estimators_ == 500
 
 
@@ -220,8 +220,8 @@ def test_the_typical_variance_of_few_trees_is_made_positive(sample):
 @pytest.mark.global_generator
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learns_checks_pass_at_the_default(kind, monkeypatch):
-    monkeypatch.setattr(growth, "AUTO_FIRST", 16)
-    monkeypatch.setattr(growth, "AUTO_MOST", 64)
+    monkeypatch.setattr(number_of_trees, "AUTO_FIRST", 16)
+    monkeypatch.setattr(number_of_trees, "AUTO_MOST", 64)
     answers = check_estimator(
         kind(),
         expected_failed_checks={

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import vstatkit as vs
-from vstatkit.ensemble.effects import QUANTILES
+from vstatkit.ensemble.typical_row_effects import QUANTILES
 from vstatkit.formula import design_matrix
 from vstatkit.formula.column_summaries import FrameVariables
 from vstatkit.formula.parse import parse

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from patsy.parse_formula import parse_formula
 
 import vstatkit as vs
-from vstatkit.ensemble import effects
+from vstatkit.ensemble import typical_row_effects
 from vstatkit.formula.parse import parse
 from vstatkit.formula.patsy_engine import caller_environment
 from vstatkit.formula.terms import sides
@@ -229,7 +229,7 @@ def test_fits_of_many_columns_are_saved_and_predict(tmp_path):
 def test_effects_stop_where_the_memory_would(monkeypatch):
     data = vs.datasets.mars(60, rng=1)
     whole = vs.fit("y ~ .", data, B=20, rng=1)
-    monkeypatch.setattr(effects, "MAX_ENTRIES", 3 * 5)
+    monkeypatch.setattr(typical_row_effects, "MAX_ENTRIES", 3 * 5)
     part = vs.fit("y ~ .", data, B=20, rng=1)
     assert list(whole.effects.index) == ["x1", "x2", "x3", "x4", "x5"]
     pd.testing.assert_frame_equal(part.effects, whole.effects.iloc[:3])
@@ -239,7 +239,9 @@ def test_effects_stop_where_the_memory_would(monkeypatch):
 
 def test_effects_move_one_predictor_and_keep_the_others(mixed):
     made = parse("y ~ n + text + flag", mixed, environment=None, intercept=False)
-    settings = effects.effect_settings(made.coding, made.frame, made.typical_row)
+    settings = typical_row_effects.effect_settings(
+        made.coding, made.frame, made.typical_row
+    )
     typical = made.coding.typical_row(made.frame)
     low, high = mixed["n"].quantile([0.1, 0.9])
     moves = {"n": [(low, high)], "text": [("p", "q"), ("p", "r")]}

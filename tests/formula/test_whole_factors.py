@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import vstatkit as vs
-from vstatkit.ensemble.effects import effect_settings
+from vstatkit.ensemble.typical_row_effects import effect_settings
 from vstatkit.formula.parse import parse
 from vstatkit.formula.patsy_engine import caller_environment
 

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import vstatkit as vs
-from vstatkit.ensemble import repetitions
-from vstatkit.ensemble.repetitions import RepeatedFit, repeat_fit
+from vstatkit.ensemble import bootstrap_repetitions
+from vstatkit.ensemble.bootstrap_repetitions import RepeatedFit, repeat_fit
 from vstatkit.inference.edgeworth import studentised_tails
 from vstatkit.results.reliability_checks import (
     LOPSIDED,
@@ -433,7 +433,7 @@ def test_repetitions_do_not_depend_on_workers(data):
 def test_repetitions_draw_subsamples_of_their_own(data, monkeypatch):
     """Else their trees would make the same random choices, and vary too little."""
     seen = []
-    grow = repetitions.evaluate
+    grow = bootstrap_repetitions.evaluate
 
     def watched(task, start, stop, **options):
         seen.append((task.design.inner.seed, tuple(task.design.drawn)))
@@ -441,7 +441,7 @@ def test_repetitions_draw_subsamples_of_their_own(data, monkeypatch):
         assert not task.oob
         return grow(task, start, stop, **options)
 
-    monkeypatch.setattr(repetitions, "evaluate", watched)
+    monkeypatch.setattr(bootstrap_repetitions, "evaluate", watched)
     res = vs.fit("y ~ x1", data, B=10, rng=1)
     res.bootstrap(8, n_jobs=1)
     assert len({seed for seed, _ in seen}) == len({drawn for _, drawn in seen}) == 8

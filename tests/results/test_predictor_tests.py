@@ -12,20 +12,21 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 import vstatkit as vs
-from vstatkit.ensemble import loss_differences
+from vstatkit.ensemble import mean_loss_difference
 from vstatkit.ensemble.conditional_copies import (
     Copier,
     OtherPredictors,
     predict_leave_one_out,
 )
-from vstatkit.ensemble.loss_differences import (
+from vstatkit.ensemble.loss_differences import compare_losses, target_values
+from vstatkit.ensemble.mean_loss_difference import (
+    PAIRING_SEED,
     MeanLossDifference,
+    Pairs,
     average_differences,
-    compare_losses,
-    target_values,
 )
 from vstatkit.ensemble.out_of_bag_predictor import OutOfBagPredictor
-from vstatkit.ensemble.refit import refit_values
+from vstatkit.ensemble.regrown_learners import refit_values
 from vstatkit.inference.linear_tests import benjamini_hochberg, holm
 from vstatkit.inference.pooled_test import (
     Traces,
@@ -661,7 +662,7 @@ def test_the_third_cumulant_counts_triples(res, data, monkeypatch):
     found = compare_losses(full, reduced.tables, y, np.arange(200), None)
     p = (found.parts / 200).T
     absent = to_dense(res.design.counts(0, 60)) == 0
-    order = np.random.default_rng(loss_differences.PAIRING_SEED).permutation(60)
+    order = np.random.default_rng(PAIRING_SEED).permutation(60)
 
     def c(some, i, j):
         def one(i, j):
@@ -673,15 +674,15 @@ def test_the_third_cumulant_counts_triples(res, data, monkeypatch):
 
         return (one(i, j) + one(j, i)) / 2
 
-    monkeypatch.setattr(loss_differences, "MOST_PAIRED", 7)
-    drawn = np.random.default_rng(loss_differences.PAIRING_SEED).choice(200, 7, False)
+    monkeypatch.setattr(mean_loss_difference, "MOST_PAIRED", 7)
+    drawn = np.random.default_rng(PAIRING_SEED).choice(200, 7, False)
     parts = [order[:20], order[20:40], order[40:]]
     total = sum(
         c(parts[0], i, j) * c(parts[1], j, k) * c(parts[2], k, i)
         for i, j, k in permutations(drawn, 3)
     )
     scale = (200 * 199 * 198) / (7 * 6 * 5)
-    pairs = loss_differences.Pairs.of(p, res.design, np.arange(200))
+    pairs = Pairs.of(p, res.design, np.arange(200))
     assert_allclose(pairs.third_cumulant(), 8 * scale * total)
 
 
@@ -695,7 +696,7 @@ def test_pvalues_are_those_of_quadratic_forms(df):
         assert_allclose(found.pvalue, stats.chi2.sf(value, df), rtol=1e-5)
     plain = MeanLossDifference(1.3, 1.0, 12)
     assert_allclose(plain.pvalue, stats.t.sf(1.3, 12))
-    close = MeanLossDifference(1.3, 1.0, 12, 1.001 * loss_differences.LEAST_SKEW)
+    close = MeanLossDifference(1.3, 1.0, 12, 1.001 * mean_loss_difference.LEAST_SKEW)
     assert_allclose(close.pvalue, plain.pvalue, rtol=0.03)
 
 
@@ -722,8 +723,8 @@ def test_pairs_of_many_rows_are_drawn(res, data, monkeypatch):
     full, reduced = readers(res, data)
     rows = np.arange(200)
     found = compare_losses(full, reduced.tables, data["y"].to_numpy(), rows, None)
-    monkeypatch.setattr(loss_differences, "MOST_PAIRED", 150)
-    drawn = np.random.default_rng(loss_differences.PAIRING_SEED).choice(200, 150, False)
+    monkeypatch.setattr(mean_loss_difference, "MOST_PAIRED", 150)
+    drawn = np.random.default_rng(PAIRING_SEED).choice(200, 150, False)
     counts = to_dense(res.design.counts(0, 200))
     expected = literal_error(found.saved, found.parts, counts, drawn)
     assert_allclose(average_differences(found, res.design, rows).error, expected)

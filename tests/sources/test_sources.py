@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import vstatkit as vs
 from vstatkit.cli import main
-from vstatkit.ensemble.effects import effect_settings
+from vstatkit.ensemble.typical_row_effects import effect_settings
 from vstatkit.exceptions import (
     DataError,
     FileError,

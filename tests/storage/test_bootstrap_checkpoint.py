@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import vstatkit as vs
-from vstatkit.ensemble import repetitions
+from vstatkit.ensemble import bootstrap_repetitions
 from vstatkit.exceptions import CheckpointError
 from vstatkit.storage.checkpoint import lock_directory
 
@@ -25,7 +25,7 @@ def data():
 
 @pytest.fixture(autouse=True)
 def every_repetition_is_written(monkeypatch):
-    monkeypatch.setattr(repetitions, "SAVE_SECONDS", -1.0)
+    monkeypatch.setattr(bootstrap_repetitions, "SAVE_SECONDS", -1.0)
     monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
@@ -33,13 +33,13 @@ def every_repetition_is_written(monkeypatch):
 def made(monkeypatch):
     """Numbers of the repetitions that are made."""
     numbers = []
-    original = repetitions._repeat
+    original = bootstrap_repetitions._repeat
 
     def watched(repeating, number):
         numbers.append(number)
         return original(repeating, number)
 
-    monkeypatch.setattr(repetitions, "_repeat", watched)
+    monkeypatch.setattr(bootstrap_repetitions, "_repeat", watched)
     return numbers
 
 
@@ -54,17 +54,17 @@ def files(directory):
 def test_a_bootstrap_goes_on_to_the_same_numbers(data, tmp_path, monkeypatch, made):
     res = forest(data)
     whole = res.bootstrap(12).estimates
-    watched = repetitions._repeat
+    watched = bootstrap_repetitions._repeat
 
     def stopped(repeating, number):
         if number == 7:
             raise KeyboardInterrupt
         return watched(repeating, number)
 
-    monkeypatch.setattr(repetitions, "_repeat", stopped)
+    monkeypatch.setattr(bootstrap_repetitions, "_repeat", stopped)
     with pytest.raises(KeyboardInterrupt):
         res.bootstrap(12, checkpoint=tmp_path)
-    monkeypatch.setattr(repetitions, "_repeat", watched)
+    monkeypatch.setattr(bootstrap_repetitions, "_repeat", watched)
     assert files(tmp_path)[-1] == "repetitions-00000006-7.npz"
     made.clear()
     again = forest(data).bootstrap(12, checkpoint=tmp_path)
@@ -74,7 +74,7 @@ def test_a_bootstrap_goes_on_to_the_same_numbers(data, tmp_path, monkeypatch, ma
 
 def test_repetitions_between_two_files_are_kept_too(data, tmp_path, monkeypatch, made):
     """Where the last ones were made in less than the seconds between two files."""
-    monkeypatch.setattr(repetitions, "SAVE_SECONDS", 1e9)
+    monkeypatch.setattr(bootstrap_repetitions, "SAVE_SECONDS", 1e9)
     res = forest(data)
     whole = res.bootstrap(9, checkpoint=tmp_path).estimates
     assert files(tmp_path) == ["repetitions-00000000-9.npz"]
@@ -94,14 +94,14 @@ def test_a_killed_bootstrap_goes_on(data, tmp_path):
     code = f"""
 import os, signal
 import vstatkit as vs
-from vstatkit.ensemble import repetitions
-repetitions.SAVE_SECONDS = -1.0
-made = repetitions._repeat
+from vstatkit.ensemble import bootstrap_repetitions
+bootstrap_repetitions.SAVE_SECONDS = -1.0
+made = bootstrap_repetitions._repeat
 def killed(repeating, number):
     if number == 5:
         os.kill(os.getpid(), signal.SIGKILL)
     return made(repeating, number)
-repetitions._repeat = killed
+bootstrap_repetitions._repeat = killed
 data = vs.datasets.mars(40, rng=4)
 res = vs.fit("y ~ x1 + x2", data, B=20, rng=5, n_jobs=1)
 res.bootstrap(10, checkpoint={str(tmp_path)!r})

@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 from vstatkit.native._engine import LEVELS_FLAG
 
 import vstatkit as vs
-from vstatkit.ensemble import effects
+from vstatkit.ensemble import typical_row_effects
 from vstatkit.kernels.base import UnitDraw
 from vstatkit.kernels.tree import Tree, tree_kernel
 from vstatkit.sampling.streams import learner_keys
@@ -228,7 +228,7 @@ def test_hypothesised_values_travel(data, tmp_path):
 
 
 def test_the_number_of_predictors_not_moved_travels(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(effects, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(typical_row_effects, "MAX_ENTRIES", 2)
     saved = vs.fit("y ~ x1 + x2 + x3", data, B=10, rng=1)
     assert again(saved, tmp_path / "r.npz").effect_values.n_beyond == 2
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats
-from vstatkit.ensemble.effects import EffectSettings, effect_settings
 from vstatkit.ensemble.prediction import output_labels
+from vstatkit.ensemble.typical_row_effects import EffectSettings, effect_settings
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.parse import ParsedFormula

@@ -29,7 +29,11 @@ from vstatkit.forest.dependence_grid import (
     by_output,
     find_features,
 )
-from vstatkit.forest.growth import grow_forest, warn_if_imprecise, why_no_errors
+from vstatkit.forest.number_of_trees import (
+    grow_forest,
+    warn_if_imprecise,
+    why_no_errors,
+)
 from vstatkit.formula.data_warnings import unobserved_finding, warn_of
 from vstatkit.formula.parse import parse_table, response_name
 from vstatkit.inference.estimates import Estimates, Estimation

@@ -14,6 +14,7 @@ from scipy import stats
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import (
+    ConstantResponseWarning,
     DataWarning,
     DuplicateRowsWarning,
     ExtrapolationWarning,
@@ -395,3 +396,13 @@ def warn_of_new_rows(
     frame = respell_columns(as_frame(data), coding.variables)
     findings = find_far_rows(frame, ranges), find_unobserved_levels(frame, coding)
     return warn_of(findings)
+
+
+def warn_if_constant(parsed: ParsedFormula) -> None:
+    """Warn when there is nothing to explain."""
+    if np.all(parsed.y == parsed.y[0]):
+        warn_caller(
+            f"the response {parsed.response!r} is constant, so every estimate is exact "
+            "and every standard error zero.",
+            ConstantResponseWarning,
+        )

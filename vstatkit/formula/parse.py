@@ -1,6 +1,5 @@
 """From a formula and data to a parsed formula, and the recipe to do it again."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Bools, DataLike, Floats, Ints
-from vstatkit.exceptions import ConstantResponseWarning, FormulaError
+from vstatkit.exceptions import FormulaError
 from vstatkit.formula import column_checks, design_matrix, factor_coding
 from vstatkit.formula.data_frames import as_frame, replace_missing_dates
 from vstatkit.formula.design_matrix import INTERCEPT, Missing
@@ -543,17 +542,6 @@ def observation_weights(column: pd.Series | None) -> Floats | None:
             f"got values from {weights.min():g} to {weights.max():g}."
         )
     return weights
-
-
-def warn_if_constant(parsed: ParsedFormula) -> None:
-    """Warn when there is nothing to explain."""
-    if np.all(parsed.y == parsed.y[0]):
-        warnings.warn(
-            f"the response {parsed.response!r} is constant, so every estimate is exact "
-            "and every standard error zero.",
-            ConstantResponseWarning,
-            stacklevel=4,
-        )
 
 
 def response_name(parsed: ParsedFormula) -> str:

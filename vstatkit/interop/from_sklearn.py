@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.ensemble.effects import effect_values
 from vstatkit.ensemble.oob_scores import Scores, score
 from vstatkit.ensemble.prediction import Predictor, feature_array
 from vstatkit.ensemble.query import build_query
+from vstatkit.ensemble.typical_row_effects import effect_values
 from vstatkit.forest.base import Forest, check_response
 from vstatkit.formula.parse import parse_table, response_name
 from vstatkit.inference.intervals import Tails, prediction_support

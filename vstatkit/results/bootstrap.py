@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Floats, Labels, Seed
-from vstatkit.ensemble.repetitions import RepeatedFit, repeat_fit
+from vstatkit.ensemble.bootstrap_repetitions import RepeatedFit, repeat_fit
 from vstatkit.inference.normality import MIN_OBSERVATIONS, normality_tests
 from vstatkit.sampling.streams import Purpose, resolve_seed, stream
 from vstatkit.validation import check_alpha, is_whole

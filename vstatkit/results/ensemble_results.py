@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels, Restrictions, Seed
-from vstatkit.ensemble.effects import EffectValues
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.marginal_averages import By
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.prediction_intervals import OutOfBagErrors
+from vstatkit.ensemble.typical_row_effects import EffectValues
 from vstatkit.formula.data_warnings import warn_of_new_rows
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.base import OutOfBag

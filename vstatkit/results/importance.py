@@ -18,10 +18,10 @@ from vstatkit.ensemble.conditional_copies import (
 )
 from vstatkit.ensemble.loss_differences import (
     LossDifferences,
-    average_differences,
     compare_losses,
     target_values,
 )
+from vstatkit.ensemble.mean_loss_difference import average_differences
 from vstatkit.ensemble.out_of_bag_predictor import OutOfBagPredictor
 from vstatkit.inference.estimates import estimate
 from vstatkit.inference.linear_tests import benjamini_hochberg, holm

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, Labels
-from vstatkit.ensemble.effects import QUANTILES, list_moves
 from vstatkit.ensemble.evaluation import TransientLearner
 from vstatkit.ensemble.marginal_averages import (
     Averager,
@@ -22,6 +21,7 @@ from vstatkit.ensemble.marginal_averages import (
     training_places,
 )
 from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.typical_row_effects import QUANTILES, list_moves
 from vstatkit.formula.column_summaries import as_variables
 from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.parse import observation_weights

@@ -7,7 +7,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats
 from vstatkit.ensemble.prediction import shift_mean
-from vstatkit.ensemble.refit import refit_values
+from vstatkit.ensemble.regrown_learners import refit_values
 from vstatkit.formula.data_frames import as_frame
 from vstatkit.inference.pooled_test import pooled_test
 from vstatkit.results.ensemble_results import EnsembleResults

@@ -14,7 +14,7 @@ from vstatkit._typing import Floats
 from vstatkit.ensemble.marginal_averages import Sample
 from vstatkit.ensemble.out_of_bag_predictor import OutOfBagPredictor
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.ensemble.refit import refit_learners, refit_values
+from vstatkit.ensemble.regrown_learners import refit_learners, refit_values
 from vstatkit.formula.new_data_coding import Coding
 from vstatkit.inference.pooled_test import PooledTest, pooled_test
 from vstatkit.kernels.base import BatchKernel

@@ -21,8 +21,8 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from vstatkit._typing import Floats, Seed
+from vstatkit.ensemble.bootstrap_repetitions import RepeatedFit
 from vstatkit.ensemble.evaluation import Batches, LazyLearner, Task, evaluate
-from vstatkit.ensemble.repetitions import RepeatedFit
 from vstatkit.exceptions import CheckpointError, VstatkitWarning
 from vstatkit.json_values import check, check_fields, take, take_floats, take_size
 from vstatkit.kernels.base import Evaluation, OutOfBag, PredictiveModel

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats
-from vstatkit.ensemble.effects import EffectValues
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.prediction_intervals import OutOfBagErrors, ResidualScale
+from vstatkit.ensemble.typical_row_effects import EffectValues
 from vstatkit.exceptions import FileError, VstatkitError, VstatkitWarning
 from vstatkit.formula.factor_coding import CODINGS
 from vstatkit.formula.parse import ParsedFormula, Recipe

@@ -12,7 +12,7 @@ from vstatkit._typing import DataLike, Floats, KernelLike
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.prediction import output_labels
 from vstatkit.ensemble.query import build_query
-from vstatkit.ensemble.statistic_task import probe_function
+from vstatkit.ensemble.statistic_setup import probe_function
 from vstatkit.exceptions import VstatkitError
 from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.design_matrix import Missing
