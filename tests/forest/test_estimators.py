@@ -4,6 +4,7 @@ import dataclasses
 import pickle
 import subprocess
 import sys
+import threading
 import warnings
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import vstatkit as vs
 from tests.oracles.ensembles import SAME_ALGEBRA
+from vstatkit.ensemble import prediction
 from vstatkit.inference import estimates as inference
 from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.sampling.design import to_dense
@@ -495,3 +497,24 @@ def test_criteria_are_parameters(criterion, sample):
     assert not np.array_equal(mean, default.predict(X[:4]))
     with pytest.raises(ValueError, match="'log_loss' for classes"):
         vs.ForestClassifier(2, criterion=criterion, random_state=1).fit(X, y > y.mean())
+
+
+def test_few_predictions_are_made_in_the_calling_thread(monkeypatch):
+    """Threads would need more time to begin than one takes for all predictions."""
+    threads = set()
+    original = prediction.sum_block
+
+    def watched(*arguments):
+        threads.add(threading.get_ident())
+        return original(*arguments)
+
+    X = np.random.default_rng(3).uniform(size=(1000, 3))
+    forest = vs.ForestRegressor(100, random_state=1, n_jobs=2).fit(X, X[:, 0])
+    alone = vs.ForestRegressor(100, random_state=1, n_jobs=1).fit(X, X[:, 0])
+    monkeypatch.setattr(prediction, "sum_block", watched)
+    one = forest.predict(X[:1])
+    assert threads == {threading.get_ident()}
+    assert_array_equal(one, alone.predict(X[:1]))
+    threads.clear()
+    forest.predict(X)
+    assert threads - {threading.get_ident()}

@@ -42,6 +42,8 @@ Answer = TypeVar("Answer")
 
 # Learners that one task predicts with, for a small number of rows.
 LEARNERS_PER_TASK = 16
+# Predictions of trees that take one thread less time than several need to begin.
+FEW_PREDICTIONS = 50_000
 # Rows that one task predicts with all learners, if only means are needed.
 ROWS_PER_TASK = 256
 TASKS = 8  # least number of tasks that rows are divided among for estimates
@@ -393,6 +395,9 @@ class Predictor:
             n_jobs=self.n_jobs,
             shared=(PredictionTask(*learners, np.ascontiguousarray(X)), *more),
             lasting=(*learners, *lasting),
+            short=isinstance(self.kernel, StoredTreeKernel)
+            and len(self.learners) * len(X) <= FEW_PREDICTIONS
+            and not self.refits,
         )
 
     def chunks(self, X: Floats, n: int) -> Iterator[Floats]:

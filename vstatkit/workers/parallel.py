@@ -526,6 +526,7 @@ def in_parallel(
     shared: Arguments = (),
     lasting: tuple[Any, ...] = (),
     here: bool = False,
+    short: bool = False,
 ) -> Generator[Answer, None, None]:
     """Call a function with each tuple of arguments and yield the answers.
 
@@ -539,7 +540,8 @@ def in_parallel(
     time. `n_jobs` counts workers as joblib does; on a cluster None and numbers below
     one mean all of it, and one means this process, whatever is active. Answers come in
     the order of the arguments if they are `ordered`. Calls are made `here`, in threads
-    of this process, if shared data cannot be sent.
+    of this process, if shared data cannot be sent. `short` calls take less time in one
+    thread than several threads need to begin.
     """
     backend, most = _active_backend(n_jobs)
     work = Work(function, shared, lasting, n_jobs)
@@ -550,6 +552,7 @@ def in_parallel(
         if cluster is not None:
             return by_cluster(cluster, arguments, ordered=ordered)
     if stays or not elsewhere:
+        work = replace(work, n_jobs=1) if short else work
         return by_threads(work, arguments, ordered=ordered, elsewhere=elsewhere)
     generates = bool(backend.supports_return_generator)
     return by_processes(work, arguments, ordered=ordered, generates=generates)
