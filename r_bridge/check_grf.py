@@ -15,7 +15,7 @@ from r_bridge.objects import RObject
 from r_bridge.recording import read_recording
 from vstatkit._typing import DataLike, Floats
 from vstatkit.formula.data_frames import as_frame
-from vstatkit.formula.parse import observation_weights, take_column
+from vstatkit.formula.weights_and_groups import observation_weights, take_column
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.variance.formulas import bag_moments
 

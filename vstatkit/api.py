@@ -17,8 +17,13 @@ from vstatkit.ensemble.query import build_query
 from vstatkit.ensemble.retention import keep_budget
 from vstatkit.ensemble.sampling_plan import plan_sampling
 from vstatkit.ensemble.serial_dependence_check import find_serial_dependence
-from vstatkit.ensemble.statistic_setup import probe_function, statistic_task
-from vstatkit.fit_steps import GrowthOptions, grow_results, read_fit_data
+from vstatkit.fit_steps import (
+    GrowthOptions,
+    grow_results,
+    probe_function,
+    read_fit_data,
+    statistic_task,
+)
 from vstatkit.formula.data_warnings import (
     find_copies,
     find_leaks,
@@ -26,13 +31,9 @@ from vstatkit.formula.data_warnings import (
     warn_of_new_rows,
 )
 from vstatkit.formula.design_matrix import Missing
-from vstatkit.formula.parse import (
-    column_name,
-    read_observations,
-    response_name,
-    take_column,
-)
+from vstatkit.formula.parse import read_observations, response_name
 from vstatkit.formula.patsy_engine import caller_environment
+from vstatkit.formula.weights_and_groups import column_name, take_column
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.base import KernelKind, PredictiveModel, Training, kind_of
 from vstatkit.kernels.registry import (

@@ -1,5 +1,6 @@
 """The path of all fits: read the data, grow the learners, assemble the results."""
 
+from collections.abc import Callable
 from dataclasses import replace as changed
 from typing import Any, Literal, NamedTuple
 
@@ -7,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints
+from vstatkit.classical import classical_kernel
 from vstatkit.ensemble.bias_reduction import CentredEvaluation, Stack, centre_values
-from vstatkit.ensemble.evaluation import Task
+from vstatkit.ensemble.evaluation import Task, fit_learner
 from vstatkit.ensemble.growth import FIRST_B, grow
 from vstatkit.ensemble.memory import available_bytes, check_memory, plan_memory
 from vstatkit.ensemble.oob_scores import score_rows
@@ -20,24 +22,24 @@ from vstatkit.ensemble.typical_row_effects import effect_values
 from vstatkit.exceptions import VstatkitWarning, warn_caller
 from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.data_warnings import warn_if_constant
-from vstatkit.formula.parse import (
-    ParsedFormula,
+from vstatkit.formula.parse import ParsedFormula, check_order, parse
+from vstatkit.formula.streaming.parse import parse_source
+from vstatkit.formula.weights_and_groups import (
     check_column,
-    check_order,
     column_name,
     observation_weights,
     own_column,
-    parse,
     take_column,
 )
-from vstatkit.formula.streaming.parse import parse_source
 from vstatkit.inference.intervals import (
     prediction_support,
     prediction_tails,
     value_limit,
 )
 from vstatkit.inference.stopping import scale_share
-from vstatkit.kernels.base import Evaluation, PredictiveModel, kind_of
+from vstatkit.kernels.base import ArrayKernel, Evaluation, PredictiveModel, kind_of
+from vstatkit.kernels.registry import kernel_name
+from vstatkit.kernels.user_defined import FunctionKernel, name_values
 from vstatkit.results.bias import measure_remaining_bias
 from vstatkit.results.continuation import Continuation, with_centre
 from vstatkit.results.ensemble_results import EnsembleResults
@@ -260,3 +262,33 @@ def assemble_results(
     if centred is not None:
         results = with_centre(results, centred)
     return with_residuals(measure_remaining_bias(results.with_variance(method)))
+
+
+def probe_function(task: Task, kernel: FunctionKernel) -> tuple[Task, Query]:
+    """Call the function once, for the names and the number of its values."""
+    names, _ = name_values(fit_learner(changed(task, kernel=kernel), 0))
+    known = changed(kernel, names=tuple(names))
+    return changed(task, kernel=known), Query(pd.Index(names), None, None)
+
+
+def statistic_task(
+    h: str | Callable[..., Any],
+    table: Any,
+    design: SubsampleDesign,
+    unit_of_row: Ints | None,
+) -> tuple[Task, Query]:
+    """Build the task of a statistic, and the labels of its values."""
+    if isinstance(h, str):
+        named = ArrayKernel(*classical_kernel(h, table, design.k))
+        task = Task(named, design, None, unit_of_row, keep=False)
+        return task, Query(pd.Index([h]), None, None)
+    if not callable(h):
+        raise TypeError(
+            f"`h` must be a function or the name of a kernel; got {type(h).__name__}."
+        )
+    kernel = FunctionKernel(h, (table,))
+    task = Task(kernel, design, None, unit_of_row, keep=False)
+    task, query = probe_function(task, kernel)
+    if list(query.labels) == ["statistic"]:
+        query = changed(query, labels=pd.Index([kernel_name(h)]))
+    return task, query

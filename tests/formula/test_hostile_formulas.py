@@ -12,7 +12,7 @@ import pytest
 
 import vstatkit as vs
 from tests.support.hostile_formulas import FORMULAS, data
-from vstatkit.formula import cost_limits
+from vstatkit.formula import untrusted_formulas
 from vstatkit.formula.parse import parse
 from vstatkit.formula.patsy_engine import caller_environment
 
@@ -131,7 +131,7 @@ def test_every_bound_is_kept(name, within, beyond, monkeypatch):
         return parse(f"y ~ {right}", frame, environment=None, intercept=False)
 
     read(beyond)
-    monkeypatch.setattr(cost_limits, name, bounds.get(name, 5))
+    monkeypatch.setattr(untrusted_formulas, name, bounds.get(name, 5))
     read(within)
     with pytest.raises(vs.FormulaError):
         read(beyond)
@@ -166,10 +166,10 @@ def test_deep_code_in_a_trusted_formula_is_one_line():
 def test_columns_of_the_data_are_never_bounded():
     wide = pd.DataFrame(np.ones((3, 200)), columns=[f"x{j}" for j in range(200)])
     wide = wide.assign(y=[1.0, 2.0, 3.0])
-    before = cost_limits.MAX_COLUMNS
-    cost_limits.MAX_COLUMNS = 10
+    before = untrusted_formulas.MAX_COLUMNS
+    untrusted_formulas.MAX_COLUMNS = 10
     try:
         made = parse("y ~ .", wide, environment=None, intercept=False)
     finally:
-        cost_limits.MAX_COLUMNS = before
+        untrusted_formulas.MAX_COLUMNS = before
     assert made.X.shape == (3, 200)

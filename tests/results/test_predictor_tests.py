@@ -25,7 +25,7 @@ from vstatkit.ensemble.mean_loss_difference import (
     Pairs,
     average_differences,
 )
-from vstatkit.ensemble.out_of_bag_predictor import OutOfBagPredictor
+from vstatkit.ensemble.out_of_bag_copies import OutOfBagPredictor
 from vstatkit.ensemble.regrown_learners import refit_values
 from vstatkit.inference.linear_tests import benjamini_hochberg, holm
 from vstatkit.inference.pooled_test import (

@@ -1,4 +1,4 @@
-"""Refuse columns that cannot be meant: dates, infinite values, numbers as text."""
+"""Refuse columns that cannot be meant, and warn of numbers as text and identifiers."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.cost_limits import SAFE_FUNCTIONS
 from vstatkit.formula.formula_text import PATSY_BUILTINS, quote, tokenize_line
+from vstatkit.formula.untrusted_formulas import SAFE_FUNCTIONS
 from vstatkit.text import suggest_name
 
 # Functions that have another name here.

@@ -22,7 +22,7 @@ from vstatkit.ensemble.loss_differences import (
     target_values,
 )
 from vstatkit.ensemble.mean_loss_difference import average_differences
-from vstatkit.ensemble.out_of_bag_predictor import OutOfBagPredictor
+from vstatkit.ensemble.out_of_bag_copies import OutOfBagPredictor
 from vstatkit.inference.estimates import estimate
 from vstatkit.inference.linear_tests import benjamini_hochberg, holm
 from vstatkit.inference.population import (

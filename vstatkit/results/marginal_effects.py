@@ -24,7 +24,7 @@ from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.typical_row_effects import QUANTILES, list_moves
 from vstatkit.formula.column_summaries import as_variables
 from vstatkit.formula.data_frames import as_frame
-from vstatkit.formula.parse import observation_weights
+from vstatkit.formula.weights_and_groups import observation_weights
 from vstatkit.inference.estimates import Estimation
 from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.pandas_pickling import pickled_plainly

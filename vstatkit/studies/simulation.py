@@ -12,8 +12,8 @@ from vstatkit._typing import DataLike, Floats, KernelLike
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.prediction import output_labels
 from vstatkit.ensemble.query import build_query
-from vstatkit.ensemble.statistic_setup import probe_function
 from vstatkit.exceptions import VstatkitError
+from vstatkit.fit_steps import probe_function
 from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.parse import ParsedFormula, parse, response_name

@@ -9,22 +9,22 @@ from vstatkit._typing import Ints
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula import design_matrix, factor_coding, parse
 from vstatkit.formula.column_checks import check_dates, check_mistakes
-from vstatkit.formula.cost_limits import MAX_COLUMNS, MAX_LEVELS
 from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.factor_coding import FactorCoding
-from vstatkit.formula.formula_text import plain_name
-from vstatkit.formula.name_resolution import (
+from vstatkit.formula.formula_reader import (
     ResolvedFormula,
     outside_columns,
     read_names,
     resolve_formula,
 )
+from vstatkit.formula.formula_text import plain_name
 from vstatkit.formula.parse import ParsedFormula
 from vstatkit.formula.patsy_engine import Environment, SideInfo, states_of
 from vstatkit.formula.streaming.encode import Plan, Sides, learn_sides, write_rows
 from vstatkit.formula.streaming.scan import Survey, survey
 from vstatkit.formula.streaming.stored_frame import StoredFrame
 from vstatkit.formula.terms import variables
+from vstatkit.formula.untrusted_formulas import MAX_COLUMNS, MAX_LEVELS
 from vstatkit.sources.disk_arrays import check_space
 from vstatkit.sources.source import Source
 

@@ -1,4 +1,4 @@
-"""Predict rows with the learners that have not seen them."""
+"""Predict tables with copies of predictors, by learners that did not see the rows."""
 
 from dataclasses import dataclass, replace
 from typing import Any
