@@ -24,13 +24,9 @@ from vstatkit.fit_steps import (
     read_fit_data,
     statistic_task,
 )
-from vstatkit.formula.data_warnings import (
-    find_copies,
-    find_leaks,
-    warn_of,
-    warn_of_new_rows,
-)
+from vstatkit.formula.data_warnings import find_leaks, warn_of, warn_of_new_rows
 from vstatkit.formula.design_matrix import Missing
+from vstatkit.formula.duplicate_rows import find_copies
 from vstatkit.formula.parse import read_observations, response_name
 from vstatkit.formula.patsy_engine import caller_environment
 from vstatkit.formula.weights_and_groups import column_name, take_column

@@ -10,10 +10,14 @@ from scipy import stats
 
 from vstatkit.ensemble.conditional_copies import (
     LEAST_SPREAD,
+    Copier,
+    fit_conditional_model,
+    shuffle_residuals,
+)
+from vstatkit.ensemble.leave_one_out_prediction import (
     MOST_FREEDOM,
     MOST_TERMS,
     PENALTIES,
-    Copier,
     OtherPredictors,
     Ridge,
     _curves,
@@ -25,8 +29,6 @@ from vstatkit.ensemble.conditional_copies import (
     _smoother,
     _stack,
     _standardise,
-    fit_conditional_model,
-    shuffle_residuals,
 )
 
 

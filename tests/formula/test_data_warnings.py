@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import vstatkit as vs
-from vstatkit.formula import data_warnings
+from vstatkit.formula import duplicate_rows
 
 FEW = {"B": 60, "rng": 1}
 
@@ -554,6 +554,6 @@ def test_a_statistic_and_filters_are_left_alone(rng):
 
 def test_minus_zero_and_missing_values_are_equal_to_themselves(rng):
     X = np.array([[0.0, 1.0], [-0.0, 1.0], [np.nan, 1.0], [np.nan, 1.0]])
-    codes, first = data_warnings._row_codes(np.zeros(4), X)
+    codes, first = duplicate_rows._row_codes(np.zeros(4), X)
     assert codes[0] == codes[1] != codes[2] == codes[3]
     assert sorted(first) == [0, 2]

@@ -13,8 +13,8 @@ from statsmodels.stats.multitest import multipletests
 
 import vstatkit as vs
 from vstatkit.ensemble import mean_loss_difference
-from vstatkit.ensemble.conditional_copies import (
-    Copier,
+from vstatkit.ensemble.conditional_copies import Copier
+from vstatkit.ensemble.leave_one_out_prediction import (
     OtherPredictors,
     predict_leave_one_out,
 )
@@ -25,7 +25,7 @@ from vstatkit.ensemble.mean_loss_difference import (
     Pairs,
     average_differences,
 )
-from vstatkit.ensemble.out_of_bag_copies import OutOfBagPredictor
+from vstatkit.ensemble.out_of_bag_prediction import OutOfBagPredictor
 from vstatkit.ensemble.regrown_learners import refit_values
 from vstatkit.inference.linear_tests import benjamini_hochberg, holm
 from vstatkit.inference.pooled_test import (

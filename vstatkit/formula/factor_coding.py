@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.formula.design_matrix import consecutive_slices
 from vstatkit.formula.names_in_code import bare_name, category_name, parse_code
 from vstatkit.formula.patsy_engine import Matrix, SideInfo
+from vstatkit.formula.plain_columns import consecutive_slices
 from vstatkit.formula.terms import Codes, Model, distinct_codes
 
 # Levels of a factor, or combinations of levels, that one column of codes may have.

@@ -13,7 +13,7 @@ from vstatkit._typing import Bools, DataLike, Floats, Ints
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula import column_checks, design_matrix, factor_coding
 from vstatkit.formula.data_frames import as_frame, replace_missing_dates
-from vstatkit.formula.design_matrix import INTERCEPT, Missing
+from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.factor_coding import FactorCoding
 from vstatkit.formula.formula_reader import ResolvedFormula, read_formula
 from vstatkit.formula.formula_text import plain_name, quote
@@ -28,6 +28,7 @@ from vstatkit.formula.patsy_engine import (
     restore_states,
     unpack_names,
 )
+from vstatkit.formula.plain_columns import INTERCEPT
 from vstatkit.formula.terms import variables
 from vstatkit.pandas_pickling import plain_state, take_state
 from vstatkit.text import list_names

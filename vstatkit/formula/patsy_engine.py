@@ -26,8 +26,8 @@ from vstatkit.formula.names_in_code import find_uses, parse_code
 from vstatkit.formula.terms import Codes, Model
 
 if TYPE_CHECKING:
-    from vstatkit.formula.design_matrix import PlainInfo
     from vstatkit.formula.factor_coding import RecodedInfo
+    from vstatkit.formula.plain_columns import PlainInfo
 
 REMEDY = "Put what it computes into a column of the data, and fit again."
 

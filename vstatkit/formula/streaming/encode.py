@@ -13,7 +13,7 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import DataError, FormulaError
 from vstatkit.formula import design_matrix, factor_coding, parse
 from vstatkit.formula.column_checks import check_finite
-from vstatkit.formula.design_matrix import Missing, PlainInfo, code_side, learn_side
+from vstatkit.formula.design_matrix import Missing, code_side, learn_side
 from vstatkit.formula.parse import Response
 from vstatkit.formula.patsy_engine import (
     Environment,
@@ -22,6 +22,7 @@ from vstatkit.formula.patsy_engine import (
     SideInfo,
     level_places,
 )
+from vstatkit.formula.plain_columns import PlainInfo
 from vstatkit.formula.streaming.scan import HEAD, Survey, map_parts
 from vstatkit.formula.streaming.stored_frame import (
     CHUNK_ROWS,

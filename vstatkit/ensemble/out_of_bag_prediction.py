@@ -1,4 +1,4 @@
-"""Predict tables with copies of predictors, by learners that did not see the rows."""
+"""Predict tables of rows, learner by learner, by those that have not seen them."""
 
 from dataclasses import dataclass, replace
 from typing import Any
