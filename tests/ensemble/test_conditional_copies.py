@@ -14,7 +14,7 @@ from vstatkit.ensemble.conditional_copies import (
     fit_conditional_model,
     shuffle_residuals,
 )
-from vstatkit.ensemble.leave_one_out_prediction import (
+from vstatkit.ensemble.regression_on_other_predictors import (
     MOST_FREEDOM,
     MOST_TERMS,
     PENALTIES,

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import vstatkit as vs
-from vstatkit.formula.name_resolution import settle_names
+from vstatkit.formula.column_spellings import settle_names
 from vstatkit.formula.names_in_code import columns_in, names_in
 from vstatkit.text import short_repr
 from vstatkit.validation import ELSEWHERE

@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 import vstatkit as vs
-from vstatkit.ensemble.out_of_bag_prediction import OutOfBagPredictor
+from vstatkit.ensemble.out_of_bag_by_learner import OutOfBagPredictor
 from vstatkit.inference.pooled_test import pooled_test
 from vstatkit.results.predictor_tests import grid_values
 from vstatkit.sampling.streams import Purpose, stream

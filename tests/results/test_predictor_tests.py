@@ -14,10 +14,6 @@ from statsmodels.stats.multitest import multipletests
 import vstatkit as vs
 from vstatkit.ensemble import mean_loss_difference
 from vstatkit.ensemble.conditional_copies import Copier
-from vstatkit.ensemble.leave_one_out_prediction import (
-    OtherPredictors,
-    predict_leave_one_out,
-)
 from vstatkit.ensemble.loss_differences import compare_losses, target_values
 from vstatkit.ensemble.mean_loss_difference import (
     PAIRING_SEED,
@@ -25,7 +21,11 @@ from vstatkit.ensemble.mean_loss_difference import (
     Pairs,
     average_differences,
 )
-from vstatkit.ensemble.out_of_bag_prediction import OutOfBagPredictor
+from vstatkit.ensemble.out_of_bag_by_learner import OutOfBagPredictor
+from vstatkit.ensemble.regression_on_other_predictors import (
+    OtherPredictors,
+    predict_leave_one_out,
+)
 from vstatkit.ensemble.regrown_learners import refit_values
 from vstatkit.inference.linear_tests import benjamini_hochberg, holm
 from vstatkit.inference.pooled_test import (

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.ensemble.leave_one_out_prediction import (
+from vstatkit.ensemble.regression_on_other_predictors import (
     FEW_VALUES,
     OtherPredictors,
     levels_by_rows,

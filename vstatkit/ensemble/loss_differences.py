@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.ensemble.out_of_bag_prediction import OutOfBagPredictor
+from vstatkit.ensemble.out_of_bag_by_learner import OutOfBagPredictor
 
 # Most predictions held at a time: learners x rows x tables x outputs.
 CHUNK_VALUES = 8_000_000

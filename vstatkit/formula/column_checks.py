@@ -1,4 +1,4 @@
-"""Refuse columns that cannot be meant, and warn of numbers as text and identifiers."""
+"""Refuse columns that cannot be meant: dates, infinite values, numbers as text."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +11,6 @@ import pandas as pd
 from vstatkit._typing import Floats
 from vstatkit.exceptions import (
     FormulaError,
-    IdentifierWarning,
-    TextNumbersWarning,
-    warn_caller,
 )
 from vstatkit.formula.formula_text import quote
 from vstatkit.formula.terms import Model, variables
@@ -116,9 +113,6 @@ def check_finite(
 
 FEW = 20  # different texts that may be classes or levels, whatever they look like
 MOSTLY = 0.8  # share of the different texts that must look like numbers, or dates
-CLASSES = 10  # most whole numbers, written as text, that are classes of a response
-# Digits from which whole numbers of one length are codes; years have fewer.
-CODE_DIGITS = 5
 # Different units that the numbers of a column may have; `3a`, `3b`, ... are names.
 UNITS = 4
 
@@ -133,8 +127,6 @@ _DIGITS = rf"(?:(?:{_THOUSANDS}|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 # A number with a sign or code of money before it or a unit of up to four signs after
 # it, such as `€1,200.50`; a word before it makes a name, such as `room 3`.
 _NUMBER = re.compile(rf"\s*[+-]?\s*{_BEFORE}\s*[+-]?\s*{_DIGITS}\s*{_AFTER}\s*")
-# A number without a unit; with a zero in front it is a code, such as 01234.
-_PLAIN = re.compile(r"\s*[+-]?(?!0\d)(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 
 _DATE = re.compile(
     r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))"
@@ -149,8 +141,8 @@ def check_mistakes(
     missing: str,
     n_missing: Mapping[str, int],
     n_rows: int,
-) -> None:
-    """Refuse columns that are probably mistaken.
+) -> tuple[list[str], list[str]]:
+    """Refuse columns that are probably mistaken; return those that remain, by side.
 
     `frame` has rows in which every level of its columns of text occurs, `n_missing` the
     missing values of every column that is used, in all `n_rows` rows of the data.
@@ -166,49 +158,10 @@ def check_mistakes(
     left, right = ([name for name in side if name in bare] for side in sides)
     check_texts(frame, left, right, n_rows)
     check_strays(frame, left)
-    warn_of_texts(frame, left, right, n_rows)
+    return left, right
 
 
-def warn_of_texts(
-    frame: pd.DataFrame, left: Sequence[str], right: Sequence[str], n_rows: int
-) -> None:
-    """Warn of text that looks like numbers, and of categories that are identifiers."""
-    for name in [*left, *right]:
-        values = _texts(frame[name])
-        numbers = [value for value in values if _PLAIN.fullmatch(value) is not None]
-        column, used = f"data[{name!r}]", "classes" if name in left else "categories"
-        mostly = len(numbers) > 2 and len(numbers) >= MOSTLY * len(values)
-        # A response may have few whole numbers: text makes classes of them.
-        few = len(values) <= CLASSES and all(value.isdecimal() for value in values)
-        if mostly and not (name in left and few) and not _are_codes(numbers):
-            how = ", errors='coerce'" if len(numbers) < len(values) else ""
-            warn_caller(
-                f"column {name!r} is text that looks like numbers, such as "
-                f"{numbers[0]!r}: its {len(values)} different values are {used} "
-                f"without an order. Convert it: {column} = pd.to_numeric({column}"
-                f"{how}); or write C({quote(name)}) if they are {used}.",
-                TextNumbersWarning,
-            )
-            continue
-        count = 0 if _is_numeric(frame[name]) else frame[name].nunique()
-        if name in right and count > FEW and 2 * count > n_rows:
-            warn_caller(
-                f"column {name!r} has {count:,} different values in {n_rows:,} rows, "
-                f"such as {str(frame[name].dropna().iloc[0])!r}: it identifies rows, "
-                "and says nothing about new ones. Leave it out of the formula (`- "
-                f"{quote(name)}`), or make groups of its values.",
-                IdentifierWarning,
-            )
-
-
-def _are_codes(numbers: list[str]) -> bool:
-    """Whether texts are codes of as many digits each, such as postcodes."""
-    lengths = {len(number) for number in numbers}
-    digits = all(number.isdecimal() for number in numbers)
-    return digits and len(lengths) == 1 and lengths.pop() >= CODE_DIGITS
-
-
-def _is_numeric(column: pd.Series) -> bool:
+def is_numeric(column: pd.Series) -> bool:
     """Whether a column has numbers, truth values or times."""
     return is_number_kind(column.dtype) or column.dtype.kind in "bmMc"
 
@@ -218,7 +171,7 @@ def check_texts(
 ) -> None:
     """Refuse text in place of numbers: every value would be a category of its own."""
     for name in [*left, *right]:
-        values = _texts(frame[name])
+        values = texts_of(frame[name])
         if len(values) <= FEW or (name not in left and 2 * len(values) <= n_rows):
             continue
         dates = _matches(_DATE, values)
@@ -256,7 +209,7 @@ def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
     """Refuse a response of numbers among which a few words make all of them classes."""
     for name in left:
         column = frame[name]
-        values = list(pd.unique(column.dropna())) if _texts(column) else []
+        values = list(pd.unique(column.dropna())) if texts_of(column) else []
         words = [value for value in values if not reads_as_number(value)]
         if not words or 2 * len(words) >= len(values):
             continue
@@ -270,16 +223,16 @@ def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
         )
 
 
-def _texts(column: pd.Series) -> list[str]:
+def texts_of(column: pd.Series) -> list[str]:
     """Different values of a column of text, in the order in which they come."""
-    if _is_numeric(column) or isinstance(column.dtype, pd.CategoricalDtype):
+    if is_numeric(column) or isinstance(column.dtype, pd.CategoricalDtype):
         return []  # categories are meant
     return [value for value in pd.unique(column.dropna()) if isinstance(value, str)]
 
 
 def holds_text(column: pd.Series) -> bool:
     """Tell whether a column holds text or categories, with which nobody computes."""
-    return isinstance(column.dtype, pd.CategoricalDtype) or bool(_texts(column))
+    return isinstance(column.dtype, pd.CategoricalDtype) or bool(texts_of(column))
 
 
 def _conversion(name: str, numbers: list[str], others: bool) -> str:

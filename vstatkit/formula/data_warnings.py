@@ -1,12 +1,13 @@
-"""Warn of data that are probably not as meant: leaks, far rows, unobserved levels.
+"""Warn of data that are probably not as meant: leaks, identifiers, far rows, levels.
 
 Each check returns a `Finding` or None. The rules are independent of units, and are
 made so that data without these problems pass: see "Warnings about the data" in the
 guide.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,22 +18,32 @@ from vstatkit.exceptions import (
     ConstantResponseWarning,
     DataWarning,
     ExtrapolationWarning,
+    IdentifierWarning,
     LeakageWarning,
+    TextNumbersWarning,
     UnobservedLevelWarning,
     warn_caller,
 )
+from vstatkit.formula.column_checks import FEW, MOSTLY, is_numeric, texts_of
+from vstatkit.formula.column_spellings import respell_columns
 from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.formula_text import quote
-from vstatkit.formula.name_resolution import respell_columns
 from vstatkit.formula.new_data_coding import Coding
-from vstatkit.formula.parse import ParsedFormula
 from vstatkit.text import row_name
+
+if TYPE_CHECKING:
+    from vstatkit.formula.parse import ParsedFormula
 
 LEAST_ROWS = 20  # fewest rows, and fewest different values, that a check needs
 LEAK_ROWS = 2_000  # most rows in which columns are compared with the response
 UNEXPLAINED = 5e-4  # share of the variance that a copy leaves unexplained, at most
 FAR = 0.25  # distance from the training data, over their range, of far values
 MOST_NAMED = 3  # columns that a warning names
+CLASSES = 10  # most whole numbers, written as text, that are classes of a response
+# Digits from which whole numbers of one length are codes; years have fewer.
+CODE_DIGITS = 5
+# A number without a unit; with a zero in front it is a code, such as 01234.
+_PLAIN = re.compile(r"\s*[+-]?(?!0\d)(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 
 
 class Finding(NamedTuple):
@@ -51,7 +62,7 @@ def warn_of(findings: Iterable[Finding | None]) -> tuple[str, ...]:
     return tuple(finding.note for finding in known)
 
 
-def find_leaks(parsed: ParsedFormula) -> Finding | None:
+def find_leaks(parsed: "ParsedFormula") -> Finding | None:
     """Find predictors that are almost copies of the response.
 
     A predictor is one if it explains all but `UNEXPLAINED` of the response's variance,
@@ -84,7 +95,7 @@ def find_leaks(parsed: ParsedFormula) -> Finding | None:
     )
 
 
-def _near_copies(parsed: ParsedFormula, some: slice) -> list[str]:
+def _near_copies(parsed: "ParsedFormula", some: slice) -> list[str]:
     """Name numeric columns that explain the response, linearly or by ranks."""
     y = parsed.y[some]
     if parsed.classes is not None or np.unique(y).size < LEAST_ROWS:
@@ -117,7 +128,7 @@ def _unit_columns(X: Floats) -> Floats:
     return np.asarray(X / np.where(length > 0, length, 1.0))
 
 
-def _one_to_one_variables(parsed: ParsedFormula) -> list[str]:
+def _one_to_one_variables(parsed: "ParsedFormula") -> list[str]:
     """Name variables whose values stand for the response's, one to one."""
     y = pd.factorize(parsed.y)[0]
     levels = int(y.max()) + 1
@@ -200,7 +211,7 @@ def warn_of_new_rows(
     return warn_of(findings)
 
 
-def warn_if_constant(parsed: ParsedFormula) -> None:
+def warn_if_constant(parsed: "ParsedFormula") -> None:
     """Warn when there is nothing to explain."""
     if np.all(parsed.y == parsed.y[0]):
         warn_caller(
@@ -208,3 +219,42 @@ def warn_if_constant(parsed: ParsedFormula) -> None:
             "and every standard error zero.",
             ConstantResponseWarning,
         )
+
+
+def warn_of_texts(
+    frame: pd.DataFrame, left: Sequence[str], right: Sequence[str], n_rows: int
+) -> None:
+    """Warn of text that looks like numbers, and of categories that are identifiers."""
+    for name in [*left, *right]:
+        values = texts_of(frame[name])
+        numbers = [value for value in values if _PLAIN.fullmatch(value) is not None]
+        column, used = f"data[{name!r}]", "classes" if name in left else "categories"
+        mostly = len(numbers) > 2 and len(numbers) >= MOSTLY * len(values)
+        # A response may have few whole numbers: text makes classes of them.
+        few = len(values) <= CLASSES and all(value.isdecimal() for value in values)
+        if mostly and not (name in left and few) and not _are_codes(numbers):
+            how = ", errors='coerce'" if len(numbers) < len(values) else ""
+            warn_caller(
+                f"column {name!r} is text that looks like numbers, such as "
+                f"{numbers[0]!r}: its {len(values)} different values are {used} "
+                f"without an order. Convert it: {column} = pd.to_numeric({column}"
+                f"{how}); or write C({quote(name)}) if they are {used}.",
+                TextNumbersWarning,
+            )
+            continue
+        count = 0 if is_numeric(frame[name]) else frame[name].nunique()
+        if name in right and count > FEW and 2 * count > n_rows:
+            warn_caller(
+                f"column {name!r} has {count:,} different values in {n_rows:,} rows, "
+                f"such as {str(frame[name].dropna().iloc[0])!r}: it identifies rows, "
+                "and says nothing about new ones. Leave it out of the formula (`- "
+                f"{quote(name)}`), or make groups of its values.",
+                IdentifierWarning,
+            )
+
+
+def _are_codes(numbers: list[str]) -> bool:
+    """Whether texts are codes of as many digits each, such as postcodes."""
+    lengths = {len(number) for number in numbers}
+    digits = all(number.isdecimal() for number in numbers)
+    return digits and len(lengths) == 1 and lengths.pop() >= CODE_DIGITS

@@ -15,10 +15,10 @@ from vstatkit.formula.column_checks import (
     is_number,
     is_number_kind,
 )
+from vstatkit.formula.column_spellings import respell_columns
 from vstatkit.formula.column_summaries import Variables, as_variables
 from vstatkit.formula.data_frames import as_frame
 from vstatkit.formula.formula_text import plain_name
-from vstatkit.formula.name_resolution import respell_columns
 from vstatkit.formula.names_in_code import category_name, columns_in
 from vstatkit.formula.patsy_engine import SideInfo
 from vstatkit.text import list_names, row_name, suggest_name

@@ -13,10 +13,11 @@ from vstatkit._typing import Bools, DataLike, Floats, Ints
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula import column_checks, design_matrix, factor_coding
 from vstatkit.formula.data_frames import as_frame, replace_missing_dates
+from vstatkit.formula.data_warnings import warn_of_texts
 from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.factor_coding import FactorCoding
-from vstatkit.formula.formula_reader import ResolvedFormula, read_formula
 from vstatkit.formula.formula_text import plain_name, quote
+from vstatkit.formula.formula_to_terms import ResolvedFormula, read_formula
 from vstatkit.formula.new_data_coding import Coding, categorical_variables
 from vstatkit.formula.patsy_engine import (
     Environment,
@@ -166,7 +167,9 @@ def parse(
     column_checks.check_dates(model, frame)
     n_missing = dict(zip(used, frame[used].isna().sum().tolist(), strict=True))
     if fresh:
-        column_checks.check_mistakes(model, frame, missing, n_missing, len(frame))
+        n = len(frame)
+        sides = column_checks.check_mistakes(model, frame, missing, n_missing, n)
+        warn_of_texts(frame, *sides, n)
     plain = replace_missing_dates(frame.reset_index(drop=True))
     left, right = design_matrix.build_matrices(
         factor_coding.separate_factors(model, factors),

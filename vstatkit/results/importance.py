@@ -11,14 +11,14 @@ from scipy import stats
 
 from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.conditional_copies import Copier, How, check_how
-from vstatkit.ensemble.leave_one_out_prediction import predict_leave_one_out
 from vstatkit.ensemble.loss_differences import (
     LossDifferences,
     compare_losses,
     target_values,
 )
 from vstatkit.ensemble.mean_loss_difference import average_differences
-from vstatkit.ensemble.out_of_bag_prediction import OutOfBagPredictor
+from vstatkit.ensemble.out_of_bag_by_learner import OutOfBagPredictor
+from vstatkit.ensemble.regression_on_other_predictors import predict_leave_one_out
 from vstatkit.inference.estimates import estimate
 from vstatkit.inference.linear_tests import benjamini_hochberg, holm
 from vstatkit.inference.population import (

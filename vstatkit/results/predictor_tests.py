@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Floats
 from vstatkit.ensemble.marginal_averages import Sample
-from vstatkit.ensemble.out_of_bag_prediction import OutOfBagPredictor
+from vstatkit.ensemble.out_of_bag_by_learner import OutOfBagPredictor
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.regrown_learners import refit_learners, refit_values
 from vstatkit.formula.new_data_coding import Coding

@@ -24,7 +24,7 @@ import pandas as pd
 from vstatkit._typing import DataLike
 from vstatkit.exceptions import DataError
 from vstatkit.formula.column_checks import first_non_number, is_number
-from vstatkit.formula.formula_reader import read_names
+from vstatkit.formula.formula_to_terms import read_names
 from vstatkit.formula.terms import variables
 from vstatkit.shell.outputs import print_note
 from vstatkit.sources.csv_files import (

@@ -9,15 +9,16 @@ from vstatkit._typing import Ints
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula import design_matrix, factor_coding, parse
 from vstatkit.formula.column_checks import check_dates, check_mistakes
+from vstatkit.formula.data_warnings import warn_of_texts
 from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.factor_coding import FactorCoding
-from vstatkit.formula.formula_reader import (
+from vstatkit.formula.formula_text import plain_name
+from vstatkit.formula.formula_to_terms import (
     ResolvedFormula,
     outside_columns,
     read_names,
     resolve_formula,
 )
-from vstatkit.formula.formula_text import plain_name
 from vstatkit.formula.parse import ParsedFormula
 from vstatkit.formula.patsy_engine import Environment, SideInfo, states_of
 from vstatkit.formula.streaming.encode import Plan, Sides, learn_sides, write_rows
@@ -117,7 +118,8 @@ def _make_plan(
 ) -> Plan:
     model, frame = reading.model, seen.frame
     check_dates(model, frame)
-    check_mistakes(model, frame, missing, seen.n_missing, seen.n_rows)
+    named = check_mistakes(model, frame, missing, seen.n_missing, seen.n_rows)
+    warn_of_texts(frame, *named, seen.n_rows)
     sides = learn_sides(
         factor_coding.separate_factors(model, factors),
         seen.replace_missing_dates(frame),

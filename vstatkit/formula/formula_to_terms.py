@@ -1,6 +1,8 @@
-"""Read a formula: translate R's notation, settle the names, expand it into terms."""
+"""From the text of a formula to its terms: notation of R, names, trust."""
 
 import ast
+import builtins
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,19 +12,17 @@ import pandas as pd
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula import patsy_engine, r_syntax, untrusted_formulas
 from vstatkit.formula.column_checks import holds_text
+from vstatkit.formula.column_spellings import add_quoting_hints, settle_names
 from vstatkit.formula.formula_text import (
+    PATSY_BUILTINS,
     expand_dot,
     wrap_response,
-)
-from vstatkit.formula.name_resolution import (
-    add_quoting_hints,
-    check_names,
-    settle_names,
 )
 from vstatkit.formula.names_in_code import find_uses, names_in, names_of, parse_code
 from vstatkit.formula.patsy_engine import Environment
 from vstatkit.formula.terms import Model, build_model, distinct_codes, written_factors
 from vstatkit.formula.untrusted_formulas import MAX_COLUMNS, SAFE_FUNCTIONS
+from vstatkit.text import list_names, suggest_name
 
 MAX_PRODUCTS = 1_000_000  # terms that products in a formula may expand to
 
@@ -165,3 +165,37 @@ def outside_columns(
         and isinstance(visible.get(name), np.ndarray | pd.Series | list | tuple)
     }
     return {name: array for name, array in arrays.items() if array.shape == (n_rows,)}
+
+
+def check_names(
+    codes: Sequence[str], columns: pd.Index, names: Mapping[str, Any], *, trusted: bool
+) -> None:
+    """Refuse names that are neither columns nor defined where the code looks."""
+    known = set(columns)
+    for code in codes:
+        if code in known and names_in(code) == [code]:
+            continue
+        tree = parse_code(code)
+        for node in ast.walk(tree):
+            # Python would look for a `y` within `x`, of a column `x.y`.
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in known:
+                raise FormulaError(f"{ast.unparse(node)!r} is no name to Python.")
+        r_syntax.check_prefixes(tree, known, names)
+        for name, quoted, called in find_uses(tree):
+            elsewhere = not quoted and (
+                name in PATSY_BUILTINS or name in names or hasattr(builtins, name)
+            )
+            if elsewhere or (name in known and not called):
+                continue
+            if name in known:
+                raise FormulaError(
+                    f"{name!r} is a column, and {code!r} calls it like a function."
+                )
+            if called:
+                raise FormulaError(
+                    r_syntax.advise_function(name, code, tree, known, trusted=trusted)
+                )
+            raise FormulaError(
+                f"{name!r} is not a column of the data{suggest_name(name, columns)} "
+                f"The columns are {list_names(columns)}."
+            )

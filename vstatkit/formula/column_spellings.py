@@ -1,25 +1,18 @@
-"""The names in a formula: alternative spellings, and checks of every name."""
+"""Spellings of columns in a formula: quoted, in another Unicode form, mistyped."""
 
-import ast
-import builtins
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula import r_syntax
 from vstatkit.formula.formula_text import (
-    PATSY_BUILTINS,
     is_plain,
     q_call,
 )
-from vstatkit.formula.names_in_code import find_uses, names_in, parse_code
-from vstatkit.text import list_names, suggest_name
 
 _STRING = re.compile(r"""(?P<quoted>\bQ\(\s*)?(["'])(?P<text>(?:\\.|(?!\2).)*)\2""")
 
@@ -122,37 +115,3 @@ def respell_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         by_form[form]: name for name in lacking if (form := _form(name)) in by_form
     }
     return frame.rename(columns=new_names) if new_names else frame
-
-
-def check_names(
-    codes: Sequence[str], columns: pd.Index, names: Mapping[str, Any], *, trusted: bool
-) -> None:
-    """Refuse names that are neither columns nor defined where the code looks."""
-    known = set(columns)
-    for code in codes:
-        if code in known and names_in(code) == [code]:
-            continue
-        tree = parse_code(code)
-        for node in ast.walk(tree):
-            # Python would look for a `y` within `x`, of a column `x.y`.
-            if isinstance(node, ast.Attribute) and ast.unparse(node) in known:
-                raise FormulaError(f"{ast.unparse(node)!r} is no name to Python.")
-        r_syntax.check_prefixes(tree, known, names)
-        for name, quoted, called in find_uses(tree):
-            elsewhere = not quoted and (
-                name in PATSY_BUILTINS or name in names or hasattr(builtins, name)
-            )
-            if elsewhere or (name in known and not called):
-                continue
-            if name in known:
-                raise FormulaError(
-                    f"{name!r} is a column, and {code!r} calls it like a function."
-                )
-            if called:
-                raise FormulaError(
-                    r_syntax.advise_function(name, code, tree, known, trusted=trusted)
-                )
-            raise FormulaError(
-                f"{name!r} is not a column of the data{suggest_name(name, columns)} "
-                f"The columns are {list_names(columns)}."
-            )
