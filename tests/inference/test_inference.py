@@ -520,13 +520,13 @@ def test_a_negative_variance_is_repaired_whole(monkeypatch):
 
 
 def joint_quantile(correlation, alpha, df):
-    """Quantile of the larger of two |t|, by integrals of the normal law."""
+    """Quantile of the larger of two |t|, by integrals of the normal density."""
 
     def inside(c):
-        law = stats.multivariate_normal(cov=[[1, correlation], [correlation, 1]])
+        joint = stats.multivariate_normal(cov=[[1, correlation], [correlation, 1]])
 
         def given(chi):
-            box = law.cdf([c * chi] * 2, lower_limit=[-c * chi] * 2)
+            box = joint.cdf([c * chi] * 2, lower_limit=[-c * chi] * 2)
             density = stats.chi2.pdf(df * chi**2, df) * 2 * df * chi
             return float(box) * density
 

@@ -303,8 +303,8 @@ def test_several_classes_are_split_along_their_first_component(seed):
     rng = np.random.default_rng(seed)
     L, K, n = 7, 4, 300
     x = np.concatenate([np.arange(L), rng.integers(L, size=n - L)])
-    law = rng.dirichlet(np.full(K, 0.7), size=L)
-    y = np.array([rng.choice(K, p=law[one]) for one in x])
+    chances = rng.dirichlet(np.full(K, 0.7), size=L)
+    y = np.array([rng.choice(K, p=chances[group]) for group in x])
     w = rng.uniform(0.5, 2, size=n)
     _, ours = grow(x[:, None], y, w, levels=[L], n_classes=K, max_depth=1)
     table = np.zeros((L, K))

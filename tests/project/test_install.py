@@ -24,12 +24,13 @@ pytestmark = pytest.mark.install
 
 
 def run(*command, **options):
+    environment = {key: text for key, text in os.environ.items() if key != "PYTHONPATH"}
     done = subprocess.run(
         [str(one) for one in command],
         capture_output=True,
         text=True,
         check=False,
-        **options,
+        **{"env": environment, **options},
     )
     assert done.returncode == 0, (
         f"{command}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"

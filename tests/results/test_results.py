@@ -298,7 +298,7 @@ def test_missing_weights_and_groups_are_told_by_row(data, argument, tmp_path):
 
 
 def test_frames_say_what_the_monte_carlo_error_is_of(data):
-    """By the delta method, in the unit of the standard error beside it."""
+    """By the delta method, in the unit of the standard error."""
     for unit in (1.0, 1000.0):
         res = vs.fit("y ~ x1", data.assign(y=unit * data["y"]), B=60, rng=1)
         prediction = res.get_prediction(data)

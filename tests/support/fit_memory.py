@@ -1,4 +1,4 @@
-"""Fit in a process of its own, and print the memory that it grew by and the plan."""
+"""Fit in a separate process; print how much its memory grew, and the plan."""
 
 import gc
 import json

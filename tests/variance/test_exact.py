@@ -192,7 +192,7 @@ def test_complete_v_evaluates_multisets_with_their_weights():
 
 
 def test_complete_components_are_the_exact_zetas_of_the_empirical_law():
-    """zeta_1 of the empirical law is the variance of the conditional means."""
+    """zeta_1 of the empirical distribution is the variance of the conditional means."""
     data = list(X[:5])
     res = vs.statistic(
         lambda x: product_and_max(list(x)), np.array(data), k=3, B="complete"

@@ -59,7 +59,8 @@ class FormulaNames:
     # slip in their names would go unseen
     codes: list[str]
     environment: Environment  # where names that are not columns are looked up
-    trusted: bool  # whether the formula may do what Python can; a stranger's is bounded
+    # Whether the formula may use all of Python; other formulas are bounded
+    trusted: bool
 
     def model(self, columns: pd.Index) -> Model:
         """List the terms."""
@@ -123,7 +124,7 @@ def read_formula(
 
 
 def resolve_formula(named: FormulaNames, frame: pd.DataFrame) -> ResolvedFormula:
-    """List the terms of a formula; a stranger's is judged by the data."""
+    """List the terms; check first what an untrusted formula would cost."""
     if not named.trusted:
         untrusted_formulas.check_codes(named.codes, frame)
     model = named.model(frame.columns)

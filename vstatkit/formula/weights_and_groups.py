@@ -44,7 +44,7 @@ def take_column(
     if gaps.size:
         row = row_name(index[np.asarray(rows)[gaps[0]]])
         otherwise = {
-            "groups": "each of them a group of its own",
+            "groups": "each of them a separate group",
             "weights": "them the weight 0",
         }[argument]
         raise ValueError(

@@ -2,8 +2,8 @@
 
 Only the main thread receives Ctrl-C. Every call therefore carries a flag: the thread
 that collects the answers sets it when anything goes wrong, compiled code and loops over
-learners read it, and nothing goes on before the last of the calls has ended. A thread
-that is still in compiled code when the interpreter ends would take the process with it.
+learners read it, and the error is raised when the last of the calls has ended. A thread
+that is still in compiled code when the interpreter ends would crash the process.
 
 Dask and Ray are optional, and imported only when they are used.
 """
