@@ -31,10 +31,12 @@ from vstatkit.inference.estimates import (
     weighted_mean,
 )
 from vstatkit.kernels.base import AnyKernel, Evaluation, PredictiveModel
+from vstatkit.kernels.leaf_weights import has_leaf_rows
 from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.kernels.tree_prediction import Grid, compute_dependence, sum_predictions
 from vstatkit.sampling.design import SubsampleDesign, to_dense
 from vstatkit.text import short_repr, suggest_name
+from vstatkit.variance.leaf_influence import LeafInfluence
 from vstatkit.workers import go_on, in_parallel
 from vstatkit.workers.parallel import progress_bar
 
@@ -173,6 +175,25 @@ def map_rows(
     return function(np.stack([piece.predict(each) for each in task.kept.learners]))
 
 
+def estimate_rows(
+    task: PredictionTask, estimation: Estimation, start: int, stop: int
+) -> Estimates:
+    """Estimate some rows from the predictions of all learners."""
+    piece = task.rows(start, stop)
+    values = np.stack([piece.predict(each) for each in task.kept.learners])
+    return estimation.of(values, leaf_influence(piece, estimation))
+
+
+def leaf_influence(
+    task: PredictionTask, estimation: Estimation
+) -> LeafInfluence | None:
+    """Compute the influence of units with fixed splits, if it is used."""
+    residuals, learners = estimation.residuals, task.kept.learners
+    if residuals is None or not has_leaf_rows(task.kernel, learners):
+        return None
+    return residuals.influence(cast("StoredTreeKernel", task.kernel), learners, task.X)
+
+
 def split_rows(n_rows: int, size: int = ROWS_PER_TASK) -> Iterator[tuple[int, int]]:
     """Divide rows among tasks.
 
@@ -288,7 +309,7 @@ class Predictor:
         step = self._chunk_rows(0)
         if min(step, len(X)) <= ROWS_PER_TASK:
             chunks = self.chunks(X, 0)
-            return np.concatenate([ensemble_mean(design, h) for h in chunks])
+            return np.concatenate([ensemble_mean(design, h) for _, h in chunks])
         pieces = (
             (first + start, first + stop)
             for first in range(0, len(X), step)
@@ -311,12 +332,22 @@ class Predictor:
             estimation = replace(estimation, design=cached)
         if not (many and estimation.without_table):
             rows = estimation.table_rows(B, len(X) * c) or B  # values are copied once
-            return join_estimates([estimation.of(h) for h in self.chunks(X, rows)])
+            parts = self.chunks(X, rows)
+            return join_estimates(
+                [estimation.of(h, self.influence(x, estimation)) for x, h in parts]
+            )
         most = max(VALUES_PER_TASK // (B * c), ROWS_PER_TASK)
         pieces = split_rows(len(X), even_size(len(X), min(most, MANY_ROWS)))
         lasting = (estimation,)
-        parts = self._calls(map_rows, pieces, X, estimation.of, lasting=lasting)
-        return join_estimates([*parts])
+        estimated = self._calls(estimate_rows, pieces, X, estimation, lasting=lasting)
+        return join_estimates([*estimated])
+
+    def influence(self, X: Floats, estimation: Estimation) -> LeafInfluence | None:
+        """Compute the influence of units with fixed splits, if it is used."""
+        if self.centre is not None:
+            return None
+        task = PredictionTask(self.kernel, self._kept, X)
+        return leaf_influence(task, estimation)
 
     def sums(
         self, X: Floats, shares: Any, own: OwnLearners | None = None
@@ -400,11 +431,12 @@ class Predictor:
             and not self.refits,
         )
 
-    def chunks(self, X: Floats, n: int) -> Iterator[Floats]:
-        """Predict chunk after chunk of query points, each (B, part of the rows)."""
+    def chunks(self, X: Floats, n: int) -> Iterator[tuple[Floats, Floats]]:
+        """Yield chunks of query points, and their predictions by all learners."""
         step = self._chunk_rows(n)
         for first in range(0, len(X), step):
-            yield self.values(X[first : first + step])
+            part = X[first : first + step]
+            yield part, self.values(part)
 
     def _chunk_rows(self, n: int) -> int:
         per_row = (len(self.learners) + n) * self.kernel.n_outputs

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from vstatkit._typing import Floats, Ints, Labels
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.oob_scores import score
+from vstatkit.ensemble.pooled_variance import ForestData, measure_pooled_variance
 from vstatkit.ensemble.prediction import OwnLearners, Predictor
 from vstatkit.ensemble.query import build_query
 from vstatkit.exceptions import VstatkitWarning, warn_caller
@@ -61,6 +62,8 @@ from vstatkit.sampling.registry import subsample_size
 from vstatkit.text import suggest_name
 from vstatkit.validation import check_workers, is_whole
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders, reference_rows
+from vstatkit.variance.leaf_influence import RowResiduals
+from vstatkit.variance.pooled_variance import PooledVariance
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, resolve_for_design
 
 
@@ -380,6 +383,9 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def __getstate__(self) -> dict[str, Any]:
         """Exclude the training data from pickles."""
+        fitted = hasattr(self, "estimators_") and hasattr(self, "design_")
+        if fitted and why_no_errors(self.design_, self.variance) is None:
+            self._pooling()  # it needs the training data
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name not in NOT_PICKLED}
 
@@ -475,6 +481,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self._share = scale_share(kernel)
         self._reference = reference_rows(X, design.seed, kernel.n_outputs)
         self._orders: HigherOrders | None = None
+        self.__dict__.pop("_pooled", None)
         self._typical: Estimates | None = None
         self._results: EnsembleResults | None = None
         grown = self._grow(kernel, present)
@@ -857,4 +864,15 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 self._kernel.kind,
             )
         orders = average_orders(self._orders) if of_averages else self._orders
-        return Estimation(self.design_, method, self._limit, orders)
+        pooling = None if of_averages else self._pooling()
+        return Estimation(self.design_, method, self._limit, orders, *(pooling or ()))
+
+    def _pooling(self) -> tuple[PooledVariance, RowResiduals] | None:
+        """Measure what the variances of predictions have in common, once."""
+        trained: TrainingRecord | None = getattr(self, "_trained", None)
+        if "_pooled" not in self.__dict__ and trained is not None:
+            forest = ForestData(trained.kernel, self.design_, None, self.estimators_)
+            self._pooled = measure_pooled_variance(
+                forest, trained.oob, n_jobs=self.n_jobs
+            )
+        return getattr(self, "_pooled", None)

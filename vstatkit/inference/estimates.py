@@ -30,7 +30,9 @@ from vstatkit.variance.estimators import (
 from vstatkit.variance.formulas import noise_variance, positive_mean
 from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.large_moments import CachedDesign, is_wide
+from vstatkit.variance.leaf_influence import LeafInfluence, RowResiduals
 from vstatkit.variance.moments import CHUNK_ENTRIES, value_units
+from vstatkit.variance.pooled_variance import ExpectedVariance, PooledVariance
 from vstatkit.variance.registry import ESTIMATORS, estimate_components, known_orders
 
 
@@ -54,6 +56,10 @@ class Estimates:
     support: Support | None = None  # range of probabilities; None for other estimates
     # Tails of other estimates, besides those of their own influences
     tails: Tails | None = None
+    # Expected variances that the jackknife was averaged with, in squares of `unit`; and
+    # their weights, shape (m,)
+    expected: ExpectedVariance | None = None
+    pooled_share: Floats | float = 0.0
 
     __repr__ = short_repr
 
@@ -119,7 +125,7 @@ class Estimates:
         noise = ratio(self.scaled.noise, self.positive, zero=np.inf)
         with np.errstate(invalid="ignore", over="ignore"):
             own_skew = known_skew(skew, noise, concentration, self.scaled.n)
-        own_skew = own_skew * trusted_share(self.relative_mc_error)
+        own_skew = own_skew * trusted_share(self._pointwise_mc_error)
         return np.where(np.isfinite(noise), own_skew, 0.0)
 
     @cached_property
@@ -173,6 +179,21 @@ class Estimates:
     @property
     def relative_mc_error(self) -> Floats:
         """Monte Carlo error of the standard error, relative to the likely one."""
+        if self.expected is not None:
+            return ratio(self._pooled_mc_error, 2 * self.likely_variance, zero=0.0)
+        return self._pointwise_mc_error
+
+    @property
+    def _pooled_mc_error(self) -> Floats:
+        """Monte Carlo error of the sampling variance that is partly pooled."""
+        assert self.expected is not None
+        pooled, own = self.pooled_share, self.scaled
+        common = self.expected.error * self.expected.variance
+        return np.hypot((1 - pooled) * own.mc_se, pooled * common)
+
+    @property
+    def _pointwise_mc_error(self) -> Floats:
+        """Relative Monte Carlo error of the standard error from each point alone."""
         parts = self.scaled
         square = parts.mc_se**2
         if parts.noise is not None:
@@ -199,7 +220,8 @@ class Estimates:
         where the second term is used for :math:`V > V_0` only.
         """
         parts, orders = self.scaled, self.scaled.orders
-        if parts.noise is None or orders is None or not orders.share > 0:
+        known = orders is not None and orders.share > 0
+        if parts.noise is None or orders is None or not known or self.expected:
             return self.positive
         V, s2 = parts.sampling, parts.mc_se**2
         typical = orders.factor * orders.share * parts.zeta_k
@@ -218,12 +240,15 @@ class Estimates:
     def bse_mc_error(self) -> Floats:
         """Monte Carlo error of the standard errors, by the delta method."""
         twice = 2 * np.sqrt(self.scaled_variance)
-        return ratio(self.scaled.mc_se, twice, zero=0.0) * self.unit
+        error = self.scaled.mc_se if self.expected is None else self._pooled_mc_error
+        return ratio(error, twice, zero=0.0) * self.unit
 
     @property
     def error_terms(self) -> tuple[Floats, Floats]:
         """Coefficients of the variance's own variance, `a/B**2 + b/B`, in `unit**4`."""
         B, noise = self.n_learners, self.scaled.noise
+        if self.expected is not None:
+            return np.zeros_like(self.positive), B * self._pooled_mc_error**2
         if noise is None:
             return np.zeros_like(self.positive), B * self.scaled.mc_se**2
         likely = np.maximum(self.likely_sampling, 0.0)  # replicates leave it as it is
@@ -261,11 +286,14 @@ def stabilise(
     *,
     unit: Floats | float = 1.0,
     limit: Floats | float = np.inf,
+    expected: ExpectedVariance | None = None,
 ) -> Estimates:
     """Make the variance positive, bound it and compute its degrees of freedom.
 
     The components are those of values divided by `unit`, and `limit` is the largest
     standard deviation that an estimate can have, in its own unit; both have shape (m,).
+    `expected` are the variances, in squares of `unit`, that those of the components are
+    averaged with; see `variance.pooled_variance`.
 
     A sampling variance V that can be negative, with Monte Carlo standard error s, is
     replaced by its posterior mean under a flat prior on positive values,
@@ -277,20 +305,36 @@ def stabilise(
     variance of replicates has its own, and is not bounded. See "Standard errors" in
     docs/theory.md.
     """
-    V, n = components.sampling, components.n
+    V, n, error = components.sampling, components.n, components.mc_se
+    concentration, pooled_share = components.concentration, np.zeros_like(V)
+    if components.noise is None or concentration is None:
+        expected = None
+    if expected is not None and components.noise is not None:
+        V_0 = expected.variance
+        square = noise_variance(V_0, components.noise, n)
+        if components.orders is not None:
+            square = square + (components.orders.relative_mc_error * V_0) ** 2
+        pooled_share = ratio(square, square + (expected.spread * V_0) ** 2)
+        own = 1 - pooled_share
+        V = own * V + pooled_share * V_0
+        error = own * np.sqrt(square)
+        concentration = own * concentration + pooled_share * expected.concentration
     nonnegative = ESTIMATORS[components.method].nonnegative
-    positive = V if nonnegative else positive_mean(V, components.mc_se)
+    positive = V if nonnegative else positive_mean(V, error)
     scale = np.broadcast_to(np.asarray(unit, dtype=np.float64), V.shape)
     with np.errstate(over="ignore", under="ignore"):
         most = np.minimum(_ceiling(components), (limit / scale) ** 2)
     bounded = positive > most
     positive = np.minimum(positive, most)
     variance = positive + components.monte_carlo
-    if components.noise is None or components.concentration is None:
+    if components.noise is None or concentration is None:
         spread = components.mc_se**2
     else:
-        data = positive**2 * data_variance(components.concentration, n)
-        spread = noise_variance(positive, components.noise, n) + data
+        spread = positive**2 * data_variance(concentration, n)
+        if expected is None:
+            spread = spread + noise_variance(positive, components.noise, n)
+        else:  # the variance of the true variance about the mean of both
+            spread = spread + pooled_share * (expected.spread * expected.variance) ** 2
     if components.orders is not None:
         spread = spread + (components.orders.relative_error * positive) ** 2
     df = np.maximum(ratio(2 * variance**2, spread), MIN_DF)
@@ -299,7 +343,11 @@ def stabilise(
     df = np.where(variance > 0, df, np.inf)  # estimates without error limit no others
     df = np.minimum(df, np.where(bounded, min(n, n_learners), n) - 1)
     df = np.maximum(df, 1.0)
-    return Estimates(estimate, components, positive, bounded, df, n_learners, scale)
+    return Estimates(
+        *(estimate, components, positive, bounded, df, n_learners, scale),
+        expected=expected,
+        pooled_share=pooled_share,
+    )
 
 
 def data_variance(concentration: Floats, n: int) -> Floats:
@@ -345,13 +393,16 @@ def estimate(
     method: str,
     limit: Floats | float | None = None,
     orders: HigherOrders | None = None,
+    pooled: PooledVariance | None = None,
+    influence: LeafInfluence | None = None,
 ) -> Estimates:
     """Estimate means, variances and degrees of freedom from values of shape (B, m).
 
     Query points are processed in chunks, to bound memory. `limit`, a number or of shape
     (m,), is the largest standard deviation that a value can have, if it is known.
     `orders` is the correction beyond the first order, for estimators that use it; by
-    default it is measured on the values.
+    default it is measured on the values. `pooled` and the `influence` of units with
+    fixed splits give the expected variances; both are needed.
     """
     orders = known_orders(method, design, values, orders)
     B, m = values.shape
@@ -360,14 +411,38 @@ def estimate(
     limits = np.broadcast_to(np.inf if limit is None else limit, m)
     weights = design.weights(0, B)
     total = float(B) if weights is None else float(weights.sum())
+    if not ESTIMATORS[method].beyond:
+        pooled = None
     parts = []
     for first in range(0, m, step):
         columns = slice(first, first + step)
         chunk, unit = values[:, columns], value_units(values[:, columns])
         components = estimate_components(method, design, chunk / unit, orders)
         mean, most = weighted_mean(chunk, weights), limits[columns]
-        parts.append(stabilise(mean, components, total, unit=unit, limit=most))
+        expected = None
+        if pooled is not None and influence is not None:
+            own = influence.take(columns).divide(unit)
+            expected = expect_variances(chunk / unit, pooled, own)
+        parts.append(
+            stabilise(mean, components, total, unit=unit, limit=most, expected=expected)
+        )
     return join_estimates(parts)
+
+
+def expect_variances(
+    values: Floats, pooled: PooledVariance, influence: LeafInfluence
+) -> ExpectedVariance:
+    """Compute the expected variances of the means of values, shape (B, m)."""
+    n = max(influence.groups[0].shape[1], 1)
+    fixed = influence.variance
+    variance = pooled.expected(fixed, values.var(axis=0, ddof=1))
+    # What fixed splits do not explain is assumed to be spread evenly over the units.
+    fixed = np.clip(fixed, 0.0, variance)
+    rest = variance - fixed
+    fourths = np.clip(influence.fourth_powers, fixed**2 / n, fixed**2)
+    fourths = fourths + (6 * fixed * rest + 3 * rest**2) / n
+    concentration = ratio(fourths, variance**2)
+    return ExpectedVariance(variance, concentration, pooled.spread, pooled.error)
 
 
 @dataclass(frozen=True)
@@ -378,10 +453,18 @@ class Estimation:
     method: str
     limit: float | None = None
     orders: HigherOrders | None = None
+    # What variances have in common, and the residuals of the training rows; used for
+    # predictions of trees
+    pooled: PooledVariance | None = None
+    residuals: RowResiduals | None = None
 
-    def of(self, values: Floats) -> Estimates:
-        """Estimate from values of shape (B, m)."""
-        return estimate(self.design, values, self.method, self.limit, self.orders)
+    def of(self, values: Floats, influence: LeafInfluence | None = None) -> Estimates:
+        """Estimate from values of shape (B, m), with the influence of fixed splits."""
+        return estimate(
+            *(self.design, values, self.method, self.limit, self.orders),
+            pooled=self.pooled,
+            influence=influence,
+        )
 
     @property
     def without_table(self) -> bool:
@@ -432,7 +515,10 @@ def join_estimates(parts: Sequence[Estimates]) -> Estimates:
         return parts[0]
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("estimate", "positive", "bounded", "df", "unit")
+        for name in ("estimate", "positive", "bounded", "df", "unit", "pooled_share")
     }
     scaled = VarianceComponents.join([part.scaled for part in parts])
+    known = [part.expected for part in parts if part.expected is not None]
+    if known:
+        joined["expected"] = ExpectedVariance.join(known)
     return replace(parts[0], scaled=scaled, **joined)

@@ -54,7 +54,17 @@ class Tolerance:
         return float(np.max(reached / self.allowed_error(estimates)))
 
     def learners_needed(self, estimates: Estimates) -> Floats:
-        """Forecast the learners that meet the tolerance, if variances are known."""
+        """Forecast the learners that meet the tolerance, if variances are known.
+
+        If variances are pooled, few learners are enough to know them. Then these are
+        the learners from which on more of them reduce the standard error by no more
+        than the tolerance.
+        """
+        if estimates.expected is not None:
+            noise = estimates.scaled.monte_carlo * estimates.n_learners
+            gap = (1 + self.allowed_error(estimates)) ** 2 - 1
+            needed = ratio(noise, gap * estimates.positive)
+            return needed.mean(keepdims=True) if self.pooled else needed
         curve = self._error_curve(estimates)
         target = (2 * self.allowed_error(estimates) * curve.variance) ** 2
         return learners_at(target, curve.a, curve.b)
@@ -126,7 +136,8 @@ class ErrorCurve:
         noise = np.sqrt(np.mean((raw.mc_se * square) ** 2, keepdims=True))
         sampling = np.mean(raw.sampling * square, keepdims=True)
         variance = positive_mean(sampling, noise / np.sqrt(square.size))
-        if raw.orders is not None and raw.orders.share > 0:
+        shared = raw.orders is not None and raw.orders.share > 0
+        if shared or estimates.expected is not None:
             variance = np.mean(estimates.likely_sampling * square, keepdims=True)
         variance = variance + np.mean(raw.monte_carlo * square, keepdims=True)
         a, b = (np.mean(p * square**2, keepdims=True) for p in estimates.error_terms)

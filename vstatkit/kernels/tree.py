@@ -3,7 +3,7 @@
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -146,6 +146,10 @@ class Tree:
     # (squared or absolute error, half the Poisson deviance, Gini impurity) of the
     # standardised response
     gains: Floats
+    # Lists of the rows of leaves with several rows, and their shares of the weight, as
+    # `native/tree.hpp` describes them; None if the rows of the leaves are not known
+    leaf_rows: NDArray[np.int32] | None = None
+    leaf_shares: NDArray[np.float32] | None = None
 
     def __repr__(self) -> str:
         leaves = int((self.nodes["feature"] < 0).sum())
@@ -154,7 +158,8 @@ class Tree:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return self.nodes.nbytes + self.shares.nbytes + self.gains.nbytes
+        arrays = (getattr(self, item.name) for item in fields(self))
+        return sum(array.nbytes for array in arrays if array is not None)
 
     @staticmethod
     def stack(trees: Sequence["Tree"]) -> dict[str, Any]:
@@ -165,6 +170,7 @@ class Tree:
             "tree_shares": np.concatenate([tree.shares for tree in trees]),
             "tree_share_sizes": np.array([tree.shares.size for tree in trees]),
             "tree_gains": np.stack([tree.gains for tree in trees]),
+            **_stack_leaf_rows(trees),
         }
 
     @staticmethod
@@ -173,8 +179,25 @@ class Tree:
         nodes = np.split(arrays["tree_nodes"], np.cumsum(arrays["tree_sizes"])[:-1])
         edges = np.cumsum(arrays["tree_share_sizes"])[:-1]
         shares = np.split(arrays["tree_shares"], edges)
-        gains = arrays["tree_gains"]
-        return [Tree(*parts) for parts in zip(nodes, shares, gains, strict=True)]
+        parts = [nodes, shares, arrays["tree_gains"]]
+        if "tree_leaf_rows" in arrays:
+            ends = np.cumsum(arrays["tree_list_sizes"])[:-1]
+            lists = (arrays["tree_leaf_rows"], arrays["tree_leaf_shares"])
+            parts += [np.split(array, ends) for array in lists]
+        return [Tree(*tree) for tree in zip(*parts, strict=True)]
+
+
+def _stack_leaf_rows(trees: Sequence[Tree]) -> dict[str, Any]:
+    """Join the lists of leaves' rows, if all trees have them."""
+    rows = [tree.leaf_rows for tree in trees if tree.leaf_rows is not None]
+    shares = [tree.leaf_shares for tree in trees if tree.leaf_shares is not None]
+    if len(rows) < len(trees):
+        return {}
+    return {
+        "tree_leaf_rows": np.concatenate(rows),
+        "tree_leaf_shares": np.concatenate(shares),
+        "tree_list_sizes": np.array([lists.size for lists in rows]),
+    }
 
 
 @dataclass(frozen=True)
@@ -368,7 +391,7 @@ class TreeKernel(StoredTreeKernel):
 
     def _learners(self, kept: Sequence[Any], gains: Floats, lines: Floats) -> list[Any]:
         pairs = zip(kept, gains, strict=True)
-        return [Tree(nodes, shares, gain) for (nodes, shares), gain in pairs]
+        return [Tree(*arrays[:2], gain, *arrays[2:]) for arrays, gain in pairs]
 
 
 def response_bounds(y: Floats) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 # distutils: language = c++
 """Bind the compiled code: growers of trees, without the interpreter's lock; and sums."""
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.memory cimport unique_ptr
@@ -78,6 +78,8 @@ cdef extern from "tree.hpp" namespace "vstatkit" nogil:
         double* gains
         vector[Node]* nodes
         vector[double]* shares
+        vector[int32_t]* leaf_rows
+        vector[float]* leaf_shares
         double* line
         vector[size_t]* tree_ends
         Watch* watch
@@ -134,6 +136,22 @@ cdef extern from "predict.hpp" namespace "vstatkit" nogil:
         const double*, double*, Watch&) except +
     void find_tree_leaves(const Node*, const double*, int, int, int32_t*,
                           Watch&) except +
+
+
+cdef extern from "leaf_weights.hpp" namespace "vstatkit" nogil:
+    struct LeafTree:
+        const Node* nodes
+        const int32_t* rows
+        const float* shares
+
+    cdef cppclass SparseWeights:
+        vector[int64_t] bounds
+        vector[int32_t] rows
+        vector[double] weights
+
+    void c_sum_leaf_weights "vstatkit::sum_leaf_weights"(
+        const vector[LeafTree]&, cbool, const double*, int, int, const uint8_t*, int,
+        int64_t, SparseWeights&, Watch&) except +
 
 
 cdef extern from "dependence.hpp" namespace "vstatkit" nogil:
@@ -318,7 +336,9 @@ cdef class TreeGrower:
     cdef const int32_t[::1] rows, levels
     cdef vector[Node] nodes
     cdef vector[double] shares
-    cdef vector[size_t] node_ends, share_ends
+    cdef vector[int32_t] leaf_rows
+    cdef vector[float] leaf_shares
+    cdef vector[size_t] node_ends, share_ends, list_ends
 
     def __init__(self, y, seeds, points, int n_at, out, gains, oob, dict options,
                  bint keep, Stop stop=None, levels=None):
@@ -338,6 +358,8 @@ cdef class TreeGrower:
         self.sink.n_at = n_at
         self.sink.nodes = &self.nodes if keep else NULL
         self.sink.shares = &self.shares
+        self.sink.leaf_rows = &self.leaf_rows if keep else NULL
+        self.sink.leaf_shares = &self.leaf_shares
         self.sink.line = NULL
         self.sink.tree_ends = NULL
         self.sink.oob = self.sink.times = NULL
@@ -360,13 +382,16 @@ cdef class TreeGrower:
     cdef void _end(self) noexcept nogil:
         self.node_ends.push_back(self.nodes.size())
         self.share_ends.push_back(self.shares.size())
+        self.list_ends.push_back(self.leaf_rows.size())
 
     cdef list _learners(self):
-        """Copy the nodes and the shares of every tree into their own arrays."""
+        """Copy the arrays of every tree into their own arrays."""
         cdef list learners = []
-        cdef size_t first = 0, first_share = 0, count, b
+        cdef size_t first = 0, first_share = 0, first_list = 0, count, b
         cdef char[::1] view
         cdef double[::1] share_view
+        cdef int32_t[::1] row_view
+        cdef float[::1] row_share_view
         for b in range(self.node_ends.size()):
             count = self.node_ends[b] - first
             nodes = np.empty(count, dtype=NODE)
@@ -380,7 +405,17 @@ cdef class TreeGrower:
                 memcpy(&share_view[0], self.shares.data() + first_share,
                        count * sizeof(double))
             first_share = self.share_ends[b]
-            learners.append((nodes, shares))
+            count = self.list_ends[b] - first_list
+            rows = np.empty(count, dtype=np.int32)
+            row_shares = np.empty(count, dtype=np.float32)
+            if count:
+                row_view, row_share_view = rows, row_shares
+                memcpy(&row_view[0], self.leaf_rows.data() + first_list,
+                       count * sizeof(int32_t))
+                memcpy(&row_share_view[0], self.leaf_shares.data() + first_list,
+                       count * sizeof(float))
+            first_list = self.list_ends[b]
+            learners.append((nodes, shares, rows, row_shares))
         return learners
 
     def grow_on_counts(self, const double[:, ::1] ranked_values,
@@ -390,8 +425,8 @@ cdef class TreeGrower:
 
         Returns
         -------
-        list of (nodes, shares), or None
-            One pair for each tree, if they are kept.
+        list of (nodes, shares, rows, row_shares), or None
+            The arrays of each tree, if they are kept.
         """
         cdef Py_ssize_t b, L = weights.shape[0]
         self.table.x = NULL
@@ -432,7 +467,7 @@ cdef class TreeGrower:
 
         Returns
         -------
-        list of (nodes, shares), or None
+        list of (nodes, shares, rows, row_shares), or None
             See `grow_on_counts`.
         """
         cdef Py_ssize_t b, L = bounds.shape[0] - 1
@@ -509,6 +544,7 @@ cdef class StageGrower(TreeGrower):
             self.unit_of_row = unit_of_row
             self.stages.unit_of_row = &self.unit_of_row[0]
         self.sink.nodes, self.sink.tree_ends = &self.nodes, &self.tree_ends
+        self.sink.leaf_rows = NULL
 
     cdef AnyGrower* _make_grower(self) except NULL:
         return new StagedGrower(self.table, &self.y[0], self.options, self.stages)
@@ -529,7 +565,7 @@ cdef class StageGrower(TreeGrower):
         ends = np.array(self.learner_ends, dtype=np.int64)
         parts = np.split(sizes, ends[: ends.size - 1])
         pairs = zip(TreeGrower._learners(self), parts)
-        return [(nodes, part) for (nodes, _), part in pairs]
+        return [(nodes, part) for (nodes, *_), part in pairs]
 
 
 def predict_stages_at(nodes, const int64_t[::1] sizes, const double[::1] line,
@@ -676,6 +712,50 @@ def find_leaves_at(nodes, const double[:, ::1] points, int32_t[::1] out,
     with nogil:
         find_tree_leaves(<const Node*> &view[0], &points[0, 0], n_points,
                          points.shape[1], &out[0], watch)
+
+
+def sum_leaf_weights(list trees, bint by_class, const double[:, ::1] points, used,
+                     int n_groups, int64_t n_rows, Stop stop=None):
+    """Sum the weights of rows over the trees of each group, at row-major points.
+
+    Trees are their nodes, rows and shares of rows. Returns bounds, rows and weights of a
+    sparse array of shape (points * n_groups, n_rows). `used`, of shape (points, trees) or
+    None, marks the trees that count at each point.
+    """
+    cdef vector[LeafTree] stored
+    cdef LeafTree tree
+    cdef const char[::1] view
+    cdef const int32_t[::1] row
+    cdef const float[::1] share
+    cdef const uint8_t[:, ::1] marks
+    cdef const uint8_t* use = NULL
+    cdef int n_points = points.shape[0]
+    cdef SparseWeights sums
+    for nodes, rows, shares in trees:  # the list keeps them alive
+        view, row, share = nodes.view(np.int8), rows, shares
+        tree.nodes = <const Node*> &view[0]
+        tree.rows = &row[0] if row.shape[0] else NULL
+        tree.shares = &share[0] if share.shape[0] else NULL
+        stored.push_back(tree)
+    if used is not None and n_points:
+        marks = used
+        use = &marks[0, 0]
+    cdef Watch watch = _watch(stop)
+    cdef const double* first = &points[0, 0] if n_points else NULL
+    with nogil:
+        c_sum_leaf_weights(stored, by_class, first, n_points, points.shape[1], use,
+                           n_groups, n_rows, sums, watch)
+    cdef size_t count = sums.rows.size()
+    bounds = np.empty(sums.bounds.size(), dtype=np.int64)
+    out_rows, weights = np.empty(count, dtype=np.int32), np.empty(count)
+    cdef int64_t[::1] bound_view = bounds
+    cdef int32_t[::1] row_view = out_rows
+    cdef double[::1] weight_view = weights
+    memcpy(&bound_view[0], sums.bounds.data(), bounds.size * sizeof(int64_t))
+    if count:
+        memcpy(&row_view[0], sums.rows.data(), count * sizeof(int32_t))
+        memcpy(&weight_view[0], sums.weights.data(), count * sizeof(double))
+    return bounds, out_rows, weights
 
 
 def draw_members(const uint64_t[::1] keys, int64_t n, int64_t k, bint replace):

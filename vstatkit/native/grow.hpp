@@ -65,6 +65,7 @@ class Grower : public AnyGrower {
         sink_ = sink;
         base_ = sink.nodes ? sink.nodes->size() : 0;
         share_base_ = sink.shares ? sink.shares->size() : 0;
+        list_base_ = sink.leaf_rows ? sink.leaf_rows->size() : 0;
         if (subsample_.size() == 0)
             throw std::invalid_argument(
                 "a subsample has no row of positive weight; use larger subsamples, or "
@@ -158,7 +159,7 @@ class Grower : public AnyGrower {
         Split split = find_best_split(node);
         if (split.feature < 0) {
             if (!leaf_rows_.empty()) reset_leaf(node.span);
-            add_leaf(node.span.queries_begin, node.span.queries_end);
+            add_leaf(node.span, node.span.queries_begin, node.span.queries_end);
             return;
         }
         const int ordered_by = find_order(split);
@@ -277,7 +278,7 @@ class Grower : public AnyGrower {
         const Planned& here = planned_[node.plan];
         if (here.left < 0) {
             reset_leaf(here.node.span);
-            add_leaf(node.span.queries_begin, node.span.queries_end);
+            add_leaf(here.node.span, node.span.queries_begin, node.span.queries_end);
             return;
         }
         Pending left = planned_[here.left].node;
@@ -293,14 +294,35 @@ class Grower : public AnyGrower {
         add_split(node.span, here.split, left, right);
     }
 
-    // Give the criterion the rows that a leaf is estimated from.
-    void reset_leaf(const Span& span) {
+    // Return the rows that a leaf is estimated from.
+    Rows rows_of_leaf(const Span& span) const {
         if (leaf_rows_.empty())
-            criterion_.reset(
-                {rows_.data() + span.rows_begin, span.rows_end - span.rows_begin});
-        else
-            criterion_.reset(
-                {leaf_rows_.data() + span.leaf_begin, span.leaf_end - span.leaf_begin});
+            return {rows_.data() + span.rows_begin, span.rows_end - span.rows_begin};
+        return {leaf_rows_.data() + span.leaf_begin, span.leaf_end - span.leaf_begin};
+    }
+
+    // Give the criterion the rows that a leaf is estimated from.
+    void reset_leaf(const Span& span) { criterion_.reset(rows_of_leaf(span)); }
+
+    // Return the code of a leaf's rows, and list them if there are several; see `Sink`.
+    int32_t list_leaf_rows(const Span& span) {
+        if (!sink_.leaf_rows) return 0;
+        const Rows rows = rows_of_leaf(span);
+        if (rows.size == 1) return subsample_.table_row(rows.first[0]);
+        const size_t place = sink_.leaf_rows->size() - list_base_;
+        if (place >= INT32_MAX)
+            throw std::length_error("the leaves of a tree have too many rows to be listed.");
+        double total = 0;
+        for (int j = 0; j < rows.size; ++j) total += subsample_.data()[rows.first[j]].weight;
+        sink_.leaf_rows->push_back(rows.size);
+        sink_.leaf_shares->push_back(0);
+        for (int j = 0; j < rows.size; ++j) {
+            const int32_t row = rows.first[j];
+            sink_.leaf_rows->push_back(subsample_.table_row(row));
+            sink_.leaf_shares->push_back(
+                static_cast<float>(subsample_.data()[row].weight / total));
+        }
+        return -1 - static_cast<int32_t>(place);
     }
 
     static Node make_node(const Split& split) {
@@ -315,7 +337,7 @@ class Grower : public AnyGrower {
         return !options_.only_queried || span.queries_end > span.queries_begin;
     }
 
-    void add_leaf(int q_begin, int q_end) {
+    void add_leaf(const Span& span, int q_begin, int q_end) {
         const int width = criterion_.width();
         criterion_.write_leaf(leaf_.data());
         for (int q = q_begin; q < q_end; ++q) {
@@ -329,21 +351,22 @@ class Grower : public AnyGrower {
             sink_.times[row] += 1;
         }
         if (!sink_.nodes) return;
+        const int32_t code = list_leaf_rows(span);
         if (width > 1)
-            add_class_leaf();
+            add_class_leaf(code);
         else
-            sink_.nodes->push_back({-1, 0, leaf_[0]});
+            sink_.nodes->push_back({-1, code, leaf_[0]});
     }
 
     // Pure leaves store their class, mixed leaves a row of shares.
-    void add_class_leaf() {
+    void add_class_leaf(int32_t code) {
         const int only = criterion_.only_class();
         if (only >= 0) {
-            sink_.nodes->push_back({-2, only, 0.0});
+            sink_.nodes->push_back({-2, only, static_cast<double>(code)});
             return;
         }
         const size_t place = (sink_.shares->size() - share_base_) / leaf_.size();
-        sink_.nodes->push_back({-3, static_cast<int32_t>(place), 0.0});
+        sink_.nodes->push_back({-3, static_cast<int32_t>(place), static_cast<double>(code)});
         sink_.shares->insert(sink_.shares->end(), leaf_.begin(), leaf_.end());
     }
 
@@ -423,7 +446,8 @@ class Grower : public AnyGrower {
     std::vector<double> leaf_;  // prediction of the last leaf
 
     Sink sink_ = {};
-    size_t base_ = 0, share_base_ = 0;  // where this tree's nodes and shares start
+    // Where this tree's nodes, shares and lists of rows start
+    size_t base_ = 0, share_base_ = 0, list_base_ = 0;
     std::vector<int32_t> rows_;
     std::vector<int32_t> leaf_rows_;  // rows that honest leaves are estimated from
     std::vector<int32_t> queries_, query_scratch_;

@@ -56,6 +56,7 @@ class Subsample {
     }
 
     int size() const { return static_cast<int>(rows_.size()); }
+    int32_t table_row(int32_t row) const { return rows_[row]; }
     bool has_levels(int f) const { return table_.levels[f] > 0; }
     int n_features() const { return table_.n_features; }
     const Datum* data() const { return data_.data(); }

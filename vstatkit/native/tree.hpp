@@ -46,7 +46,9 @@ constexpr int kMostLevels = 64;
 constexpr int32_t kLevelsFlag = 1 << 30;  // of the feature, where levels are split
 
 // 16 bytes. The left child follows its parent; `feature` is negative in leaves.
-// In an inner node the lowest bit of `right` says where missing values go.
+// In an inner node the lowest bit of `right` says where missing values go. A leaf has the
+// code of its rows (see `Sink`) where nothing else is stored: in `right`, or in `value` if
+// there are three or more classes.
 struct Node {
     int32_t feature;
     int32_t right;  // index of the right child, shifted by one; class row in leaves
@@ -80,6 +82,11 @@ inline bool level_goes_left(double level, uint64_t left, bool missing_left) {
 // `gains` (n_features) sums the gains of the splits of each feature. Learners of several
 // stages write their linear trend to `line` (2 n_features + 1) and append the end of each
 // of their trees among the nodes to `tree_ends`.
+//
+// Unless `leaf_rows` is null, leaves have a code of the rows of the table that they are
+// estimated from: the row itself if there is one, otherwise minus one minus the place of
+// their list. A list is the number of rows, and the rows; `leaf_shares` has their shares of
+// the leaf's weight at the same places.
 struct Sink {
     const double* points;
     int n_points;
@@ -92,6 +99,8 @@ struct Sink {
     double* gains;
     std::vector<Node>* nodes;
     std::vector<double>* shares;
+    std::vector<int32_t>* leaf_rows;
+    std::vector<float>* leaf_shares;
     double* line;
     std::vector<size_t>* tree_ends;
     Watch* watch;  // interrupts the work

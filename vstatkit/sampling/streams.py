@@ -24,6 +24,7 @@ class Purpose(IntEnum):
     SPREAD = 10
     BOOTSTRAP = 11
     AVERAGES = 12
+    POOLING = 13
 
 
 def resolve_seed(rng: Seed) -> int:

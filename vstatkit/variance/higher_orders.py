@@ -118,10 +118,15 @@ class PairSums(NamedTuple):
 
         The standard error of the typical share is the share itself.
         """
-        error = self._error_of(1.0, 0.0)
+        error = self.share_error
         weight = typical**2 / (typical**2 + error**2)
         mean = weight * self.q_1 + (1 - weight) * typical
         return float(positive_mean(np.array(mean), np.array(np.sqrt(weight) * error)))
+
+    @property
+    def share_error(self) -> float:
+        """Monte Carlo error of `q_1`."""
+        return self._error_of(1.0, 0.0)
 
     def _error_of(self, first: float, second: float) -> float:
         """Monte Carlo error of a combination of the two sums."""
@@ -172,6 +177,12 @@ def sum_pairs(
     pairs = L * (L - 1) if weights is None else L * L
     q_1, q_2 = rows.sum(axis=1) / pairs
     return PairSums(float(q_1), float(q_2), rows / (L - 1), squares / pairs)
+
+
+def compare_presence(design: SubsampleDesign, L: int, values: Floats) -> PairSums:
+    """Compare the pairs of the first L learners, with values of shape (L, r)."""
+    chances = pair_chances(design.n, design.k, replace=design.replace)
+    return sum_pairs(_indicators(design.counts(0, L)), values, chances)
 
 
 def _products(first: Floats, second: Floats) -> Floats:
@@ -361,11 +372,11 @@ def measure_orders(
         return _complete_orders(design, B, values(B), chances)
     L = min(PILOT, most)
     first = values(L)
-    sums = sum_pairs(_indicators(design.counts(0, L)), first, chances)
+    sums = compare_presence(design, L, first)
     if most > L and sums.outlook * L / most <= HOPELESS * prior[1]:
         needed = L * sums.outlook / (ENOUGH * prior[1])
         L = int(np.clip(np.ceil(needed / PILOT) * PILOT, L, most))
-        sums = sum_pairs(_indicators(design.counts(0, L)), values(L), chances)
+        sums = compare_presence(design, L, values(L))
     share = sums.likely_share(typical_share(design, kind))
     return combine(sums.rho, sums.error, prior, L, first.shape[1], share=share)
 

@@ -1,0 +1,284 @@
+"""Measure what the variances of a forest have in common, on disjoint blocks of the data.
+
+See `variance.pooled_variance` for the model.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from vstatkit._typing import Bools, Floats, Ints
+from vstatkit.ensemble.evaluation import Task, evaluate
+from vstatkit.kernels.base import OutOfBag
+from vstatkit.kernels.leaf_weights import has_leaf_rows
+from vstatkit.kernels.residual_trees import StagedKernel
+from vstatkit.kernels.tree import Tree, TreeKernel
+from vstatkit.sampling.design import (
+    BalancedDesign,
+    IidDesign,
+    SubsampleDesign,
+    to_dense,
+)
+from vstatkit.sampling.streams import Purpose, stream
+from vstatkit.variance.higher_orders import PairSums, compare_presence
+from vstatkit.variance.leaf_influence import RowResiduals
+from vstatkit.variance.pooled_variance import (
+    LEAST_RATIO,
+    NEAR,
+    PooledVariance,
+    correct_drift,
+)
+
+LEAST_UNITS = 100  # least number of units whose blocks are large enough
+BLOCK_UNITS = 500  # units of a block, unless there are few or many blocks
+BLOCKS = (4, 8)  # fewest and most blocks
+MOST_BLOCK_UNITS = 4000  # most units of a block: the ratio hardly depends on it
+PARTITIONS = 3  # partitions into blocks
+BLOCK_TREES = 24  # trees grown on each block
+BLOCK_LEAVES = 20  # least leaves of a tree on a block, by reducing `min_samples_leaf`
+ROWS = 400  # rows at which variances are added up
+# Trees that predict out of bag: as many predictions, within these bounds.
+OUT_OF_BAG_PREDICTIONS = 3_000_000
+OUT_OF_BAG_TREES = (30, 100)
+NEAR_TREES = 256  # trees whose pairs are compared at rows near to the data
+# Standard deviations, before it is measured, of the additional part of A near to the
+# data; and the least mean excess of A from which it is measured.
+NEAR_SPREAD, LEAST_EXCESS = 2.0, 0.01
+RATIO_ERROR = 0.12  # relative Monte Carlo error of the ratio; measured 0.06 to 0.15
+
+
+class ForestData(NamedTuple):
+    """A grown forest, and what it was grown on."""
+
+    kernel: TreeKernel
+    design: SubsampleDesign
+    unit_of_row: Ints | None
+    trees: Sequence[Tree]
+
+    @property
+    def unit(self) -> Ints:
+        """The unit of every row."""
+        rows = np.arange(len(self.kernel.y))
+        return rows if self.unit_of_row is None else self.unit_of_row
+
+    def absent(self, rows: Ints, L: int) -> Bools:
+        """Return which of the first L trees saw no unit of the rows, (rows, L)."""
+        counts = to_dense(self.design.counts(0, L))
+        return np.asarray(counts[:, self.unit[rows]].T == 0)
+
+    def predict(self, rows: Ints, trees: Sequence[Tree]) -> Floats:
+        """Predict training rows, shape (trees, rows, outputs)."""
+        X = np.ascontiguousarray(self.kernel.X[rows])
+        return np.stack([self.kernel.predict(tree, X) for tree in trees])
+
+
+def can_pool(kernel: object, design: SubsampleDesign) -> bool:
+    """Return whether variances can be pooled: for single trees, drawn independently."""
+    plain = isinstance(kernel, TreeKernel) and not isinstance(kernel, StagedKernel)
+    independent = isinstance(design, IidDesign | BalancedDesign)
+    absent = design.n_absent / design.n >= 0.1
+    return plain and independent and absent and design.n >= LEAST_UNITS
+
+
+def measure_pooled_variance(
+    forest: ForestData, oob: OutOfBag | None = None, *, n_jobs: int | None = None
+) -> tuple[PooledVariance, RowResiduals] | None:
+    """Measure the pooled variance, and the residuals that it is used with.
+
+    `oob` has the out-of-bag sums of all rows, if they are known. None if there are too
+    few units, or if trees do not know the rows of their leaves.
+    """
+    kernel, design = forest.kernel, forest.design
+    if not can_pool(kernel, design) or not has_leaf_rows(kernel, forest.trees):
+        return None
+    residuals = out_of_bag_residuals(forest, oob)
+    if residuals is None:
+        return None
+    rng = stream(design.seed, 1, Purpose.POOLING)
+    n_rows = len(kernel.y)
+    rows = np.sort(rng.choice(n_rows, min(n_rows, ROWS), replace=False))
+    absent = forest.absent(rows, len(forest.trees))
+    values = forest.predict(rows, forest.trees)
+    spread = _variance_where(values, absent)
+    X = np.ascontiguousarray(kernel.X[rows])
+    fixed = residuals.influence(kernel, forest.trees, X, absent).variance
+    typical = fixed.sum() / spread.sum() if spread.sum() > 0 else 0.0
+    ratio = measure_ratio(forest, n_jobs=n_jobs)
+    if not (typical > 0 and ratio > 0):
+        return None
+    pooled = PooledVariance(ratio, RATIO_ERROR, float(typical), 0.0)
+    near = _measure_near(forest, values, residuals, X, pooled)
+    return replace(pooled, near=near), residuals
+
+
+def out_of_bag_residuals(
+    forest: ForestData, oob: OutOfBag | None = None
+) -> RowResiduals | None:
+    """Compute the residuals of all rows by the trees that did not see their unit.
+
+    With few such trees their squares are too large on average, by the Monte Carlo
+    variance of the predictions. All are reduced by the same factor.
+    """
+    kernel, design = forest.kernel, forest.design
+    n, K = len(kernel.y), kernel.n_outputs
+    low, high = OUT_OF_BAG_TREES
+    L = min(len(forest.trees), int(np.clip(OUT_OF_BAG_PREDICTIONS / n, low, high)))
+    rows = np.arange(n)
+    total, squares, times = np.zeros((n, K)), np.zeros((n, K)), np.zeros((n, 1))
+    origin = kernel.predict(forest.trees[0], np.ascontiguousarray(kernel.X[:1]))
+    for b in range(L):
+        out = to_dense(design.counts(b, b + 1))[0][forest.unit] == 0
+        predicted = forest.predict(rows[out], forest.trees[b : b + 1])[0] - origin
+        total[out] += predicted
+        squares[out] += predicted**2
+        times[out] += 1
+    seen = times[:, 0] > 1
+    if not seen.any():
+        return None
+    mean = total[seen] / times[seen]
+    spread = (squares[seen] - times[seen] * mean**2) / (times[seen] - 1)
+    errors = np.zeros((n, K))
+    errors[seen] = _responses(kernel)[seen] - (mean + origin)
+    noise = np.maximum(spread, 0.0) / times[seen]
+    if oob is not None and oob.rows is None and (oob.times[seen] > 0).all():
+        noise *= times[seen] / oob.times[seen, None]
+        errors[seen] = _responses(kernel)[seen] - oob.mean[seen]
+    square = (errors[seen] ** 2).mean(axis=0)
+    safe = np.where(square > 0, square, 1.0)
+    errors *= np.sqrt(np.clip(1 - noise.mean(axis=0) / safe, 0.1, 1.0))
+    errors[~seen] = np.sqrt((errors[seen] ** 2).mean(axis=0))
+    return RowResiduals(errors, forest.unit_of_row, design.n)
+
+
+def _responses(kernel: TreeKernel) -> Floats:
+    """Return the response, or indicators of the classes, (n, outputs)."""
+    if kernel.n_classes is None:
+        return (kernel.centre + kernel.scale * kernel.y)[:, None]
+    if kernel.n_classes == 2:
+        return kernel.y[:, None].astype(np.float64)
+    return np.asarray(kernel.y[:, None] == np.arange(kernel.n_classes), dtype=float)
+
+
+def _variance_where(values: Floats, used: Bools) -> Floats:
+    """Compute variances over the trees in use, shape (rows * outputs,)."""
+    mask = used.T[:, :, None]
+    times = np.maximum(mask.sum(axis=0), 1)
+    mean = np.where(mask, values, 0.0).sum(axis=0) / times
+    squares = (np.where(mask, values - mean, 0.0) ** 2).sum(axis=0)
+    return np.asarray(squares / np.maximum(times - 1, 1)).ravel()
+
+
+def measure_ratio(forest: ForestData, *, n_jobs: int | None = None) -> float:
+    """Measure the ratio c of V to A, on forests that are grown on disjoint blocks.
+
+    Every partition deals the units out to blocks, at random. A forest on each block
+    predicts rows of the others. The variance between blocks is that of the forests for
+    samples of this size, after the Monte Carlo part is subtracted; both it and A are
+    added up over rows, outputs and partitions.
+    """
+    kernel, design = forest.kernel, forest.design
+    n = design.n
+    n_blocks = int(np.clip(n // BLOCK_UNITS, *BLOCKS))
+    size = min(n // n_blocks, MOST_BLOCK_UNITS)
+    n_rows = len(kernel.y)
+    variance = fixed = 0.0
+    for partition in range(PARTITIONS):
+        rng = stream(design.seed, 2 + partition, Purpose.POOLING)
+        dealt = rng.permutation(n)[: size * n_blocks].reshape(n_blocks, size)
+        block_of_unit = np.full(n, -1)
+        block_of_unit[dealt.ravel()] = np.repeat(np.arange(n_blocks), size)
+        block = block_of_unit[forest.unit]
+        rows = rng.choice(n_rows, min(n_rows, ROWS), replace=False)
+        X = np.ascontiguousarray(kernel.X[rows])
+        parts = [
+            _grow_block(forest, np.flatnonzero(block == g), X, partition, n_jobs)
+            for g in range(n_blocks)
+        ]
+        means, spreads, splits = (
+            np.array(part).reshape(n_blocks, len(rows), -1)
+            for part in zip(*parts, strict=True)
+        )
+        other = (block[rows][None] != np.arange(n_blocks)[:, None])[:, :, None]
+        times = other.sum(axis=0)
+        mean = np.where(other, means, 0.0).sum(axis=0) / times
+        between = np.where(other, means - mean, 0.0) ** 2
+        monte_carlo = np.where(other, spreads, 0.0).sum(axis=0) / times / BLOCK_TREES
+        variance += float((between.sum(axis=0) / (times - 1) - monte_carlo).sum())
+        fixed += float((np.where(other, splits, 0.0).sum(axis=0) / times).sum())
+    if not fixed > 0:
+        return np.nan
+    return max(correct_drift(variance / fixed, size, n), LEAST_RATIO)
+
+
+def _grow_block(
+    forest: ForestData, rows: Ints, X: Floats, partition: int, n_jobs: int | None
+) -> tuple[Floats, Floats, Floats]:
+    """Grow trees on some rows; return means, variances and A at the points X."""
+    kernel, design = forest.kernel, forest.design
+    unit_of_row, n_units = None, rows.size
+    if forest.unit_of_row is not None:
+        labels, unit_of_row = np.unique(forest.unit[rows], return_inverse=True)
+        n_units = labels.size
+    k = max(1, round(design.k * n_units / design.n))
+    seed = (design.seed + 1 + partition) % 2**63
+    own = IidDesign(n_units, k, design.replace, seed)
+    per_unit = rows.size / n_units
+    part = replace(
+        kernel,
+        X=np.ascontiguousarray(kernel.X[rows]),
+        y=np.ascontiguousarray(kernel.y[rows]),
+        weights=None if kernel.weights is None else kernel.weights[rows],
+        options=_block_options(kernel.options, k * per_unit),
+    )
+    task = Task(part, own, X, unit_of_row, keep=True, oob=False)
+    grown = evaluate(task, 0, BLOCK_TREES, n_jobs=n_jobs, progress=False)
+    block = ForestData(part, own.with_size(BLOCK_TREES), unit_of_row, grown.learners)
+    residuals = out_of_bag_residuals(block)
+    values = grown.values
+    if residuals is None:
+        return values.mean(axis=0), values.var(axis=0, ddof=1), np.zeros(len(values.T))
+    fixed = residuals.influence(part, grown.learners, X).variance
+    return values.mean(axis=0), values.var(axis=0, ddof=1), fixed
+
+
+def _block_options(options: Mapping[str, float], drawn: float) -> dict[str, float]:
+    """Reduce limits of leaves that would leave a tree on a block with few of them."""
+    changed = dict(options)
+    most = max(1, int(drawn / BLOCK_LEAVES))
+    changed["min_samples_leaf"] = min(int(options["min_samples_leaf"]), most)
+    changed["min_samples_split"] = min(int(options["min_samples_split"]), 2 * most)
+    return changed
+
+
+def _measure_near(
+    forest: ForestData,
+    values: Floats,
+    residuals: RowResiduals,
+    X: Floats,
+    pooled: PooledVariance,
+) -> float:
+    """Measure the additional part of A near to the data, at training rows.
+
+    The mean jackknife is compared with the mean expected variance, in units of the
+    variance of a single tree. The answer is averaged with zero, by precision.
+    """
+    kernel, trees = forest.kernel, forest.trees
+    B = len(trees)
+    wide = values.reshape(B, -1)
+    zeta = wide.var(axis=0, ddof=1)
+    live = zeta > 0
+    if not live.any():
+        return 0.0
+    fixed = residuals.influence(kernel, trees, X).variance
+    A, one = fixed[live] / zeta[live], np.ones(int(live.sum()))
+    excess = float(np.maximum(A - NEAR * pooled.typical, 0.0).mean())
+    if excess < LEAST_EXCESS:
+        return 0.0
+    L = min(B, NEAR_TREES)
+    sums: PairSums = compare_presence(forest.design, L, wide[:L, live])
+    difference = sums.q_1 - float(pooled.expected(A, one).mean())
+    error = sums.share_error / excess
+    weight = NEAR_SPREAD**2 / (NEAR_SPREAD**2 + error**2)
+    return float(max(weight * difference / excess, -0.5))
