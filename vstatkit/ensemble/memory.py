@@ -31,6 +31,8 @@ FLOAT = 8  # bytes of a number
 # Bytes for each entry of a design matrix whose columns are ranked: 8 of sorted values,
 # 4 each of order and ranks, and 8 of the order before it is packed.
 RANKED_BYTES = 24
+# Bytes for each row of the leaves with several rows: its number and its share.
+LISTED_BYTES = 8
 OBJECT_BYTES = 600  # bytes of a learner apart from its numbers
 # Rows in a leaf, per row of `min_samples_leaf` and of `min_samples_split`.
 LEAF_ROWS, SPLIT_ROWS = 1.5, 0.57
@@ -146,7 +148,10 @@ def learner_bytes(kernel: Any, design: SubsampleDesign, n_rows: int) -> float:
         distinct = (design.n - design.n_absent) * per_unit
         leaves = _leaves(kernel, design.k * per_unit, distinct) * kernel.n_whole_trees
         numbers = kernel.n_features + kernel.n_line
-        return 2 * leaves * NODE_BYTES + FLOAT * numbers + OBJECT_BYTES
+        # Rows are listed for leaves of several rows.
+        listed = distinct if leaves < distinct and kernel.n_whole_trees == 1 else 0.0
+        tables = 2 * leaves * NODE_BYTES + LISTED_BYTES * listed
+        return tables + FLOAT * numbers + OBJECT_BYTES
     if isinstance(kernel, PredictiveModel) and kernel.coefficients:
         return float(FLOAT * kernel.n_features + OBJECT_BYTES / 4)
     return 0.0

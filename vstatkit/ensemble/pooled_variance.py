@@ -1,4 +1,4 @@
-"""Measure what the variances of a forest have in common, on disjoint blocks of the data.
+"""Measure what the variances of a forest have in common, on blocks of the data.
 
 See `variance.pooled_variance` for the model.
 """
@@ -22,15 +22,18 @@ from vstatkit.sampling.design import (
     to_dense,
 )
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.variance.higher_orders import PairSums, compare_presence
+from vstatkit.variance.formulas import noise_variance
+from vstatkit.variance.higher_orders import HigherOrders, PairSums, compare_presence
 from vstatkit.variance.leaf_influence import RowResiduals
 from vstatkit.variance.pooled_variance import (
     LEAST_RATIO,
     NEAR,
+    SPREAD,
     PooledVariance,
     correct_drift,
 )
 
+LEAST_POOLED = 0.1  # smallest weight of pooled variances for which they are measured
 LEAST_UNITS = 100  # least number of units whose blocks are large enough
 BLOCK_UNITS = 500  # units of a block, unless there are few or many blocks
 BLOCKS = (4, 8)  # fewest and most blocks
@@ -65,8 +68,10 @@ class ForestData(NamedTuple):
 
     def absent(self, rows: Ints, L: int) -> Bools:
         """Return which of the first L trees saw no unit of the rows, (rows, L)."""
-        counts = to_dense(self.design.counts(0, L))
-        return np.asarray(counts[:, self.unit[rows]].T == 0)
+        absent, units = np.empty((len(rows), L), dtype=bool), self.unit[rows]
+        for b in range(L):
+            absent[:, b] = to_dense(self.design.counts(b, b + 1))[0, units] == 0
+        return absent
 
     def predict(self, rows: Ints, trees: Sequence[Tree]) -> Floats:
         """Predict training rows, shape (trees, rows, outputs)."""
@@ -82,16 +87,34 @@ def can_pool(kernel: object, design: SubsampleDesign) -> bool:
     return plain and independent and absent and design.n >= LEAST_UNITS
 
 
+def typical_pooled_share(
+    design: SubsampleDesign, B: int, orders: HigherOrders
+) -> float:
+    """Return the weight that pooled variances typically have with B trees."""
+    chance = 1 - design.n_absent / design.n
+    noise = chance / (1 - chance) / B
+    share = orders.factor * orders.share
+    square = float(noise_variance(np.array(share), np.array(noise), design.n))
+    return square / (square + (SPREAD * share) ** 2) if share > 0 else 1.0
+
+
 def measure_pooled_variance(
-    forest: ForestData, oob: OutOfBag | None = None, *, n_jobs: int | None = None
+    forest: ForestData,
+    orders: HigherOrders,
+    oob: OutOfBag | None = None,
+    *,
+    n_jobs: int | None = None,
 ) -> tuple[PooledVariance, RowResiduals] | None:
     """Measure the pooled variance, and the residuals that it is used with.
 
     `oob` has the out-of-bag sums of all rows, if they are known. None if there are too
-    few units, or if trees do not know the rows of their leaves.
+    few units or enough trees without it, or if trees do not know the rows of their
+    leaves.
     """
-    kernel, design = forest.kernel, forest.design
+    kernel, design, B = forest.kernel, forest.design, len(forest.trees)
     if not can_pool(kernel, design) or not has_leaf_rows(kernel, forest.trees):
+        return None
+    if typical_pooled_share(design, B, orders) < LEAST_POOLED:
         return None
     residuals = out_of_bag_residuals(forest, oob)
     if residuals is None:

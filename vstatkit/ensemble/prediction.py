@@ -309,7 +309,7 @@ class Predictor:
         step = self._chunk_rows(0)
         if min(step, len(X)) <= ROWS_PER_TASK:
             chunks = self.chunks(X, 0)
-            return np.concatenate([ensemble_mean(design, h) for _, h in chunks])
+            return np.concatenate([ensemble_mean(design, h) for h in chunks])
         pieces = (
             (first + start, first + stop)
             for first in range(0, len(X), step)
@@ -327,14 +327,16 @@ class Predictor:
         """
         B, c = len(self.learners), self.kernel.n_outputs
         many = len(X) >= MANY_ROWS and self.centre is None
-        if many:
+        if many and estimation.pairs is None:
             cached = cache_counts(estimation.design, B, len(X) * c)
             estimation = replace(estimation, design=cached)
         if not (many and estimation.without_table):
             rows = estimation.table_rows(B, len(X) * c) or B  # values are copied once
-            parts = self.chunks(X, rows)
             return join_estimates(
-                [estimation.of(h, self.influence(x, estimation)) for x, h in parts]
+                [
+                    estimation.of(self.values(part), self.influence(part, estimation))
+                    for part in self._row_chunks(X, rows)
+                ]
             )
         most = max(VALUES_PER_TASK // (B * c), ROWS_PER_TASK)
         pieces = split_rows(len(X), even_size(len(X), min(most, MANY_ROWS)))
@@ -431,12 +433,15 @@ class Predictor:
             and not self.refits,
         )
 
-    def chunks(self, X: Floats, n: int) -> Iterator[tuple[Floats, Floats]]:
-        """Yield chunks of query points, and their predictions by all learners."""
+    def chunks(self, X: Floats, n: int) -> Iterator[Floats]:
+        """Predict chunk after chunk of query points, each (B, part of the rows)."""
+        return map(self.values, self._row_chunks(X, n))
+
+    def _row_chunks(self, X: Floats, n: int) -> Iterator[Floats]:
+        """Divide query points into chunks whose predictions fit into memory."""
         step = self._chunk_rows(n)
         for first in range(0, len(X), step):
-            part = X[first : first + step]
-            yield part, self.values(part)
+            yield X[first : first + step]
 
     def _chunk_rows(self, n: int) -> int:
         per_row = (len(self.learners) + n) * self.kernel.n_outputs

@@ -219,7 +219,7 @@ def jackknife_limits(
     seen = _Membership(design, len(predictor.learners), errors)
     R = np.abs(errors.sizes)[:, None]
     pieces = []
-    for _, values in predictor.chunks(X, ARRAYS_OF_A_PIECE * len(R)):
+    for values in predictor.chunks(X, ARRAYS_OF_A_PIECE * len(R)):
         without = seen.means_without(values)
         low = lower_quantile(without - R, errors.masses, alpha)
         high = upper_quantile(without + R, errors.masses, alpha)

@@ -26,6 +26,7 @@ KEEP_BYTES = 2**30
 KEEP_SHARE = 0.25
 # Size of trees in memory from which they are moved to a temporary file.
 RESIDENT_BYTES = 2**26
+SPILLED = ("nodes", "leaf_rows", "leaf_shares")  # arrays of trees that are moved
 
 
 def keep_budget(
@@ -102,17 +103,22 @@ class Collector:
 
 
 def spill_to_disk(learners: list[Any]) -> list[Any]:
-    """Move the nodes of trees to a temporary file; other learners stay as they are."""
+    """Move the arrays of trees to temporary files; other learners stay as they are."""
     if not learners or not isinstance(learners[0], Tree | StagedTree):
         return learners
-    sizes = [tree.nodes.size for tree in learners]
-    check_space(sum(tree.nodes.nbytes for tree in learners))
-    table = GrowingArray(learners[0].nodes.dtype)
-    for tree in learners:
-        table.append(tree.nodes)
-    parts = np.split(table.map_array(), np.cumsum(sizes)[:-1])
-    pairs = zip(learners, parts, strict=True)
-    return [replace(tree, nodes=nodes) for tree, nodes in pairs]
+    for name in SPILLED:
+        arrays = [getattr(tree, name, None) for tree in learners]
+        known = [array for array in arrays if array is not None]
+        if len(known) < len(arrays) or not any(array.size for array in known):
+            continue
+        check_space(sum(array.nbytes for array in known))
+        table = GrowingArray(known[0].dtype)
+        for array in known:
+            table.append(array)
+        ends = np.cumsum([array.size for array in known])[:-1]
+        parts = zip(learners, np.split(table.map_array(), ends), strict=True)
+        learners = [replace(tree, **{name: part}) for tree, part in parts]
+    return learners
 
 
 def trim_to_budget(

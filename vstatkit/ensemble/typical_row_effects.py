@@ -14,6 +14,7 @@ from vstatkit.formula.new_data_coding import Coding
 from vstatkit.kernels.base import Evaluation
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.text import short_repr
+from vstatkit.variance.leaf_influence import LeafInfluence
 
 if TYPE_CHECKING:
     from vstatkit.ensemble.query import Query
@@ -114,6 +115,8 @@ class EffectValues:
     frame: pd.DataFrame
     left_out: tuple[str, ...] = ()  # predictors without a finite effect
     n_beyond: int = 0  # last predictors, which exceed the size of the table
+    # Influence of units on the differences if the splits of the trees were fixed
+    leaf_influence: LeafInfluence | None = None
 
     __repr__ = short_repr
 

@@ -19,7 +19,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from vstatkit._typing import Floats, Ints, Labels
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.oob_scores import score
-from vstatkit.ensemble.pooled_variance import ForestData, measure_pooled_variance
+from vstatkit.ensemble.pooled_variance import (
+    ForestData,
+    measure_pooled_variance,
+    typical_pooled_share,
+)
 from vstatkit.ensemble.prediction import OwnLearners, Predictor
 from vstatkit.ensemble.query import build_query
 from vstatkit.exceptions import VstatkitWarning, warn_caller
@@ -63,6 +67,7 @@ from vstatkit.text import suggest_name
 from vstatkit.validation import check_workers, is_whole
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders, reference_rows
 from vstatkit.variance.leaf_influence import RowResiduals
+from vstatkit.variance.learner_pairs import LearnerPairs
 from vstatkit.variance.pooled_variance import PooledVariance
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, resolve_for_design
 
@@ -314,7 +319,10 @@ def mean_importances(trees: Sequence[Tree]) -> Floats:
 
 
 # Attributes with training data, which pickles do not contain.
-NOT_PICKLED = ("_trained", "_results")
+NOT_PICKLED = ("_trained", "_results", "_weighted_pairs")
+COMPUTED_ONCE = ("_pooled", "_weighted_pairs")  # attributes that standard errors need
+# Weight of pooled variances from which the jackknife is computed from pairs of trees.
+MOSTLY_POOLED = 0.9
 # Attributes that are expensive and computed on demand.
 ON_REQUEST = frozenset({"estimators_samples_", "results_"})
 
@@ -385,7 +393,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """Exclude the training data from pickles."""
         fitted = hasattr(self, "estimators_") and hasattr(self, "design_")
         if fitted and why_no_errors(self.design_, self.variance) is None:
-            self._pooling()  # it needs the training data
+            self._estimation()  # it needs the training data
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name not in NOT_PICKLED}
 
@@ -481,7 +489,8 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self._share = scale_share(kernel)
         self._reference = reference_rows(X, design.seed, kernel.n_outputs)
         self._orders: HigherOrders | None = None
-        self.__dict__.pop("_pooled", None)
+        for name in COMPUTED_ONCE:
+            self.__dict__.pop(name, None)
         self._typical: Estimates | None = None
         self._results: EnsembleResults | None = None
         grown = self._grow(kernel, present)
@@ -842,7 +851,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _with_tails(self, estimates: Estimates) -> Estimates:
         """Add the support and the tails of predictions, which intervals use."""
         if self._typical is None:
-            how, B = self._estimation(), len(self.estimators_)
+            how, B = replace(self._estimation(), pairs=None), len(self.estimators_)
             self._typical = typical_estimates(self._predictor, self._reference, how, B)
         units, tails = self.design_.n, typical_tails(self._tails, self._typical)
         support = prediction_support(self._kernel, units)
@@ -855,6 +864,24 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         method = self._variance_estimator()
         if not ESTIMATORS[method].beyond:
             return Estimation(self.design_, method, self._limit, None)
+        orders = self._measured_orders()
+        if of_averages:
+            orders = average_orders(orders)
+        pooling = None if of_averages else self._pooling()
+        how = Estimation(self.design_, method, self._limit, orders, *(pooling or ()))
+        return how if pooling is None else replace(how, pairs=self._pairs(orders))
+
+    def _pairs(self, orders: HigherOrders) -> LearnerPairs | None:
+        """Weigh the pairs of trees, once, if single points say little."""
+        B = len(self.estimators_)
+        if typical_pooled_share(self.design_, B, orders) < MOSTLY_POOLED:
+            return None
+        if "_weighted_pairs" not in self.__dict__:
+            self._weighted_pairs = LearnerPairs.of(self.design_, B)
+        return self._weighted_pairs
+
+    def _measured_orders(self) -> HigherOrders:
+        """Measure the correction beyond the first order, once."""
         if self._orders is None:
             predictor, rows = self._predictor, self._reference
             self._orders = measure_orders(
@@ -863,16 +890,15 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 lambda L: predictor.first(L).values(rows),
                 self._kernel.kind,
             )
-        orders = average_orders(self._orders) if of_averages else self._orders
-        pooling = None if of_averages else self._pooling()
-        return Estimation(self.design_, method, self._limit, orders, *(pooling or ()))
+        return self._orders
 
     def _pooling(self) -> tuple[PooledVariance, RowResiduals] | None:
         """Measure what the variances of predictions have in common, once."""
         trained: TrainingRecord | None = getattr(self, "_trained", None)
         if "_pooled" not in self.__dict__ and trained is not None:
             forest = ForestData(trained.kernel, self.design_, None, self.estimators_)
+            orders = self._measured_orders()
             self._pooled = measure_pooled_variance(
-                forest, trained.oob, n_jobs=self.n_jobs
+                forest, orders, trained.oob, n_jobs=self.n_jobs
             )
         return getattr(self, "_pooled", None)

@@ -7,6 +7,7 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.growth import StoppingRule, grow_enough, make_runner
+from vstatkit.ensemble.pooled_variance import can_pool
 from vstatkit.exceptions import MonteCarloWarning, warn_caller
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.stopping import (
@@ -18,7 +19,11 @@ from vstatkit.inference.stopping import (
 )
 from vstatkit.kernels.base import Evaluation, KernelKind
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.registry import large_k_problem, resolve_for_design
+from vstatkit.variance.registry import (
+    ESTIMATORS,
+    large_k_problem,
+    resolve_for_design,
+)
 
 AUTO_FIRST = 500  # trees that `n_estimators="auto"` grows at least
 AUTO_MOST = 5_000  # trees that "auto" grows at most
@@ -47,7 +52,8 @@ def grow_forest(
 
     The trees of the task must be kept. The checked rows are taken from the `reference`.
     `limit` is the largest standard deviation that a prediction can have, and `share`
-    the share of it that counts for tolerances.
+    the share of it that counts for tolerances. The first trees are enough if variances
+    can be pooled.
     """
     rows = watched_rows(reference, n_outputs)
     run = make_runner(replace(task, at=rows), None, n_jobs=n_jobs, progress=False)
@@ -57,6 +63,8 @@ def grow_forest(
     nodes = sum(tree.nodes.size for tree in start.learners) / AUTO_FIRST
     most = int(np.clip(AUTO_NODES / nodes, AUTO_FIRST, AUTO_MOST))
     method = resolve_for_design(variance, task.design, KernelKind.TREES)
+    if ESTIMATORS[method].beyond and can_pool(task.kernel, task.design):
+        return start  # pooled variances are known with few trees
     tolerance = pooled_tolerance(TOL, limit, share)
     rule = StoppingRule(method, tolerance, most, kind=KernelKind.TREES)
     return grow_enough(run, task.design, rule, limit, start)[0]

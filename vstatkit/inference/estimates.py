@@ -31,6 +31,7 @@ from vstatkit.variance.formulas import noise_variance, positive_mean
 from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.large_moments import CachedDesign, is_wide
 from vstatkit.variance.leaf_influence import LeafInfluence, RowResiduals
+from vstatkit.variance.learner_pairs import LearnerPairs
 from vstatkit.variance.moments import CHUNK_ENTRIES, value_units
 from vstatkit.variance.pooled_variance import ExpectedVariance, PooledVariance
 from vstatkit.variance.registry import ESTIMATORS, estimate_components, known_orders
@@ -307,11 +308,14 @@ def stabilise(
     """
     V, n, error = components.sampling, components.n, components.mc_se
     concentration, pooled_share = components.concentration, np.zeros_like(V)
-    if components.noise is None or concentration is None:
+    noise = components.noise
+    if noise is None:
         expected = None
-    if expected is not None and components.noise is not None:
+    elif expected is not None:
+        if concentration is None:
+            concentration = expected.concentration
         V_0 = expected.variance
-        square = noise_variance(V_0, components.noise, n)
+        square = noise_variance(V_0, noise, n)
         if components.orders is not None:
             square = square + (components.orders.relative_mc_error * V_0) ** 2
         pooled_share = ratio(square, square + (expected.spread * V_0) ** 2)
@@ -336,7 +340,8 @@ def stabilise(
         else:  # the variance of the true variance about the mean of both
             spread = spread + pooled_share * (expected.spread * expected.variance) ** 2
     if components.orders is not None:
-        spread = spread + (components.orders.relative_error * positive) ** 2
+        own = 1 - pooled_share
+        spread = spread + (own * components.orders.relative_error * positive) ** 2
     df = np.maximum(ratio(2 * variance**2, spread), MIN_DF)
     if components.df is not None:
         df = np.full_like(df, components.df)
@@ -393,8 +398,10 @@ def estimate(
     method: str,
     limit: Floats | float | None = None,
     orders: HigherOrders | None = None,
+    *,
     pooled: PooledVariance | None = None,
     influence: LeafInfluence | None = None,
+    pairs: LearnerPairs | None = None,
 ) -> Estimates:
     """Estimate means, variances and degrees of freedom from values of shape (B, m).
 
@@ -402,11 +409,12 @@ def estimate(
     (m,), is the largest standard deviation that a value can have, if it is known.
     `orders` is the correction beyond the first order, for estimators that use it; by
     default it is measured on the values. `pooled` and the `influence` of units with
-    fixed splits give the expected variances; both are needed.
+    fixed splits give the expected variances; both are needed. With `pairs` the
+    jackknife is computed from pairs of learners.
     """
     orders = known_orders(method, design, values, orders)
     B, m = values.shape
-    rows = Estimation(design, method).table_rows(B, m)
+    rows = Estimation(design, method, pairs=pairs).table_rows(B, m)
     step = max(1, CHUNK_ENTRIES // rows if rows else WIDE_VALUES // B)
     limits = np.broadcast_to(np.inf if limit is None else limit, m)
     weights = design.weights(0, B)
@@ -417,7 +425,7 @@ def estimate(
     for first in range(0, m, step):
         columns = slice(first, first + step)
         chunk, unit = values[:, columns], value_units(values[:, columns])
-        components = estimate_components(method, design, chunk / unit, orders)
+        components = estimate_components(method, design, chunk / unit, orders, pairs)
         mean, most = weighted_mean(chunk, weights), limits[columns]
         expected = None
         if pooled is not None and influence is not None:
@@ -457,6 +465,8 @@ class Estimation:
     # predictions of trees
     pooled: PooledVariance | None = None
     residuals: RowResiduals | None = None
+    # Weights of pairs of learners, if the jackknife is computed from them
+    pairs: LearnerPairs | None = None
 
     def of(self, values: Floats, influence: LeafInfluence | None = None) -> Estimates:
         """Estimate from values of shape (B, m), with the influence of fixed splits."""
@@ -464,19 +474,22 @@ class Estimation:
             *(self.design, values, self.method, self.limit, self.orders),
             pooled=self.pooled,
             influence=influence,
+            pairs=self.pairs,
         )
 
     @property
     def without_table(self) -> bool:
         """Whether the cost per value is the same for few values as for many."""
         groups = ESTIMATORS[self.method].source == "groups"
-        return groups or isinstance(self.design, CachedDesign)
+        cached = isinstance(self.design, CachedDesign) or self.pairs is not None
+        return groups or cached
 
     def table_rows(self, B: int, n_values: int) -> int:
         """Count the rows of the table of units times values; zero without a table."""
         estimator = ESTIMATORS[self.method]
         wide = isinstance(estimator, TABLELESS) and is_wide(self.design, B, n_values)
-        return 0 if estimator.source == "groups" or wide else self.design.n
+        without = estimator.source == "groups" or wide or self.pairs is not None
+        return 0 if without else self.design.n
 
 
 def cache_counts(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:

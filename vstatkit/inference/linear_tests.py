@@ -9,7 +9,9 @@ from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates, weighted_mean
 from vstatkit.inference.population import RowInfluence, joint_influence
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.variance.leaf_influence import LeafInfluence
 from vstatkit.variance.moments import value_units
+from vstatkit.variance.pooled_variance import PooledVariance
 from vstatkit.variance.registry import estimate_covariance
 
 
@@ -36,13 +38,15 @@ def covariance(
     values: Floats,
     estimates: Estimates,
     points: RowInfluence | None = None,
+    pooled: tuple[PooledVariance, LeafInfluence] | None = None,
 ) -> Covariance:
     """Estimate the joint covariance of an ensemble's estimates.
 
     Negative eigenvalues are set to zero on the correlation scale, so the result does
-    not depend on units. `points` adds the sampling of the rows averaged over.
+    not depend on units. `points` adds the sampling of the rows averaged over, and
+    `pooled` is for variances that are partly pooled.
     """
-    matrix = scaled_covariance(design, values, estimates, points)
+    matrix = scaled_covariance(design, values, estimates, points, pooled)
     deviation = np.sqrt(estimates.scaled_variance)
     scale = np.where(deviation > 0, deviation, 1.0)
     roots, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
@@ -65,8 +69,19 @@ def scaled_covariance(
     values: Floats,
     estimates: Estimates,
     points: RowInfluence | None = None,
+    pooled: tuple[PooledVariance, LeafInfluence] | None = None,
 ) -> Floats:
-    """Estimate the covariance in units of the estimates; it may be indefinite."""
+    r"""Estimate the covariance in units of the estimates; it may be indefinite.
+
+    Notes
+    -----
+    If variances are pooled, with the weight :math:`w_j` of the jackknife for estimate
+    j, the jackknife covariance J and the expected covariance C, which is that of fixed
+    splits plus :math:`\beta` times the covariance of single learners and has the
+    expected variances on its diagonal,
+
+    .. math:: V_{jl} = \sqrt{w_j w_l} J_{jl} + \sqrt{(1 - w_j)(1 - w_l)} C_{jl} .
+    """
     parts = estimates.scaled
     scaled = values / estimates.unit
     method = parts.method
@@ -75,8 +90,32 @@ def scaled_covariance(
         rows = points.rescale(estimates.unit)
         influence = joint_influence(design, scaled, parts.method, rows)
         sampling = sampling + influence.added_variance(joint=True)
+    if pooled is not None and estimates.expected is not None:
+        joint = expect_covariance(scaled, *pooled, estimates)
+        share = np.sqrt(np.broadcast_to(estimates.pooled_share, len(joint)))
+        own = np.sqrt(1 - share**2)
+        sampling = sampling * np.outer(own, own) + joint * np.outer(share, share)
     matrix = sampling + monte_carlo
     return np.asarray((matrix + matrix.T) / 2)
+
+
+def expect_covariance(
+    values: Floats,
+    pooled: PooledVariance,
+    influence: LeafInfluence,
+    estimates: Estimates,
+) -> Floats:
+    """Compute the expected covariance from values in the unit of the estimates."""
+    assert estimates.expected is not None
+    single = np.atleast_2d(np.cov(values, rowvar=False))
+    fixed = influence.divide(estimates.unit).covariance
+    matrix = fixed + max(pooled.ratio - 1.0, 0.0) * pooled.typical * single
+    diagonal = np.diag(matrix)
+    safe = np.where(diagonal > 0, diagonal, 1.0)
+    scale = np.sqrt(np.where(diagonal > 0, estimates.expected.variance / safe, 0.0))
+    matrix = matrix * np.outer(scale, scale)
+    np.fill_diagonal(matrix, estimates.expected.variance)
+    return np.asarray(matrix)
 
 
 ALIKE = 1e-8  # relative spread over learners below which a combination does not vary

@@ -161,6 +161,15 @@ class Tree:
         arrays = (getattr(self, item.name) for item in fields(self))
         return sum(array.nbytes for array in arrays if array is not None)
 
+    def forget_leaf_rows(self) -> "Tree":
+        """Return the tree without the rows of its leaves."""
+        if self.leaf_rows is None:
+            return self
+        nodes = self.nodes.copy()
+        nodes["right"][nodes["feature"] == -1] = 0
+        nodes["value"][nodes["feature"] < -1] = 0.0
+        return Tree(nodes, self.shares, self.gains)
+
     @staticmethod
     def stack(trees: Sequence["Tree"]) -> dict[str, Any]:
         """Join trees into one set of arrays."""
@@ -391,7 +400,10 @@ class TreeKernel(StoredTreeKernel):
 
     def _learners(self, kept: Sequence[Any], gains: Floats, lines: Floats) -> list[Any]:
         pairs = zip(kept, gains, strict=True)
-        return [Tree(*arrays[:2], gain, *arrays[2:]) for arrays, gain in pairs]
+        return [
+            Tree(nodes, shares, gain, rows, row_shares)
+            for (nodes, shares, rows, row_shares), gain in pairs
+        ]
 
 
 def response_bounds(y: Floats) -> tuple[float, float]:

@@ -29,6 +29,12 @@ ARRAYS = {
     "tree_share_sizes": (np.dtype(np.int64), 1),
     "tree_gains": (np.dtype(np.float64), 2),
 }
+# Arrays of trees that know the rows of their leaves.
+LEAF_ARRAYS = {
+    "tree_leaf_rows": (np.dtype(np.int32), 1),
+    "tree_leaf_shares": (np.dtype(np.float32), 1),
+    "tree_list_sizes": (np.dtype(np.int64), 1),
+}
 
 
 def _take_trees(stored: Arrays, B: int, kernel: StoredTreeKernel) -> list[Tree]:
@@ -53,7 +59,51 @@ def _take_trees(stored: Arrays, B: int, kernel: StoredTreeKernel) -> list[Tree]:
     _check_splits(nodes[inner], p, kernel.levels)
     _check_children(nodes, inner, sizes)
     _check_leaves(nodes[~inner], np.repeat(rows, sizes)[~inner], kernel.n_classes)
-    return Tree.unstack(arrays)
+    lists = {name: stored.pop(name) for name in LEAF_ARRAYS if name in stored}
+    if lists:
+        for name, (kind, ndim) in LEAF_ARRAYS.items():
+            fits = name in lists and lists[name].dtype == kind
+            check(fits and lists[name].ndim == ndim, f"{name!r} is missing, or wrong.")
+        leaves = nodes[~inner]
+        codes = leaves["right" if kernel.n_outputs == 1 else "value"]
+        tree = np.repeat(np.arange(B), sizes)[~inner]
+        _check_leaf_rows(lists, codes, tree, B)
+    return Tree.unstack({**arrays, **lists})
+
+
+def _check_leaf_rows(lists: Arrays, codes: NDArray[Any], tree: Ints, B: int) -> None:
+    """Check the codes of leaves' rows, given the tree of each, and the lists of rows.
+
+    Rows themselves are checked when their number is known.
+    """
+    rows, shares, sizes = (lists[name] for name in LEAF_ARRAYS)
+    _check_sizes(sizes, B, rows.size, least=0)
+    check(rows.size == shares.size, "rows of leaves and their shares differ.")
+    check(((shares >= 0) & (shares <= 1)).all(), "a share of a leaf is none.")
+    check((rows >= 0).all(), "a row of a leaf is none.")
+    whole = (np.abs(codes) < 2**31) & (codes == np.floor(codes))
+    check(whole.all(), "a leaf has no rows.")
+    listed = codes < 0
+    place, first = -1 - codes[listed].astype(np.int64), np.cumsum(sizes) - sizes
+    own = tree[listed]
+    check((place < sizes[own]).all(), "a list of rows is outside its tree.")
+    if place.size:
+        lengths = rows[first[own] + place]
+        inside = (lengths >= 1) & (place + lengths < sizes[own])
+        check(inside.all(), "a list of rows is too long.")
+
+
+def largest_leaf_row(trees: list[Tree], *, by_class: bool) -> int:
+    """Return the last row that a leaf is estimated from; -1 if none are known."""
+    last = -1
+    for tree in trees:
+        if tree.leaf_rows is None:
+            continue
+        leaves = tree.nodes[tree.nodes["feature"] < 0]
+        codes = leaves["value" if by_class else "right"].astype(np.int64)
+        rows = np.delete(tree.leaf_rows, -1 - codes[codes < 0])  # without the lengths
+        last = max(last, int(codes.max()), int(rows.max(initial=-1)))
+    return last
 
 
 def _check_sizes(sizes: Ints, B: int, total: int, *, least: int) -> None:
@@ -136,7 +186,12 @@ def _unpack_trees(
 
 
 TREE_CODEC = KernelCodec(
-    "trees", StoredTreeKernel, FIELDS, tuple(ARRAYS), _pack_trees, _unpack_trees
+    "trees",
+    StoredTreeKernel,
+    FIELDS,
+    (*ARRAYS, *LEAF_ARRAYS),
+    _pack_trees,
+    _unpack_trees,
 )
 
 

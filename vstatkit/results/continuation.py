@@ -161,6 +161,9 @@ def continue_fit(
         errors=None,
         recipe=replace(recipe, oob=oob),
         orders=None,
+        pooled=None,
+        leaf_influence=None,
+        row_residuals=None,
     )
     larger = with_centre(larger, centred_fit)
     return measure_remaining_bias(larger.with_variance(results.variance))

@@ -94,7 +94,10 @@ class Transformed(EstimateTable):
     def _named_table(self) -> EstimateTable:
         """The functions, with the values of learners shifted to their estimates."""
         shift = self.value - super()._estimate().estimate
-        return derive_table(self, EstimateTable, values=self.values + shift)
+        influence = self.leaf_influence
+        return derive_table(
+            self, EstimateTable, values=self.values + shift, leaf_influence=influence
+        )
 
     def summary(self, alpha: float = 0.05) -> "Summary":  # type: ignore[override]
         """Summarise in a table like statsmodels': text, HTML, LaTeX or CSV."""

@@ -42,6 +42,7 @@ from vstatkit.results.marginal_effects import (
     training_rows,
 )
 from vstatkit.results.model_description import Column, FittedModel, Growth, ModelData
+from vstatkit.results.pooled_variance import with_pooled_variance
 from vstatkit.results.prediction_results import (
     PredictionResults,
     collect_residuals,
@@ -54,6 +55,7 @@ from vstatkit.results.prediction_results import (
 )
 from vstatkit.validation import with_advice
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders
+from vstatkit.variance.leaf_influence import LeafInfluence, RowResiduals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,6 +92,8 @@ class EnsembleResults(EstimateTable):
         Out-of-bag residuals of single observations, and their local scale.
     recipe : Continuation or None
         How to grow more learners; None if the training data are not available.
+    row_residuals : RowResiduals or None
+        Out-of-bag residuals of the training rows, if variances are pooled.
 
     Examples
     --------
@@ -136,6 +140,7 @@ class EnsembleResults(EstimateTable):
     reference: Any = None
     errors: OutOfBagErrors | None = field(default=None, repr=False, compare=False)
     recipe: Continuation | None = field(default=None, repr=False, compare=False)
+    row_residuals: RowResiduals | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Omit the recipe, which has the training data and maybe functions."""
@@ -184,7 +189,8 @@ class EnsembleResults(EstimateTable):
         moves = self.effect_values
         if moves is None:
             return None
-        table = difference_table(self, moves.values, moves.frame.index, "Effects")
+        index, influence = moves.frame.index, moves.leaf_influence
+        table = difference_table(self, moves.values, index, "Effects", influence)
         return table.estimates
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
@@ -219,7 +225,7 @@ class EnsembleResults(EstimateTable):
 
     def with_variance(self, name: str) -> "EnsembleResults":
         """Switch to another variance estimator without refitting."""
-        return with_typical(super().with_variance(name))
+        return with_typical(with_pooled_variance(super().with_variance(name)))
 
     def _measure_orders(self) -> HigherOrders:
         """Measure the correction at the reference rows, if there are any."""
@@ -250,6 +256,9 @@ class EnsembleResults(EstimateTable):
                 )
         m, e = len(texts), len(new)
         limit, support = self.limit, self.support
+        influence, of_moves = self.leaf_influence, moves.leaf_influence
+        if influence is not None and of_moves is not None:
+            influence = LeafInfluence.join([influence, of_moves.take(new)])
         if limit is not None:
             own = np.broadcast_to(np.asarray(limit, dtype=np.float64), m)
             limit = np.concatenate([own, np.full(e, 2 * own.max())])
@@ -263,6 +272,7 @@ class EnsembleResults(EstimateTable):
             limit=limit,
             support=support,
             tails=None if self.tails is None else self.tails.join(m, e),
+            leaf_influence=influence,
         )
 
     def _column_stats(self) -> dict[str, Any]:

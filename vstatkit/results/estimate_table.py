@@ -53,6 +53,8 @@ from vstatkit.variance.influence_summaries import (
     influence_labels,
     most_influential,
 )
+from vstatkit.variance.leaf_influence import LeafInfluence
+from vstatkit.variance.pooled_variance import PooledVariance
 from vstatkit.variance.registry import ESTIMATORS, resolve_for_design
 
 if TYPE_CHECKING:
@@ -145,6 +147,11 @@ class EstimateTable(TabularModel):
         Correction beyond the first order, if the variance estimator uses it.
     points : RowInfluence or None
         Influence of the averaged rows, for standard errors of population averages.
+    pooled : PooledVariance or None
+        What the variances of a forest's predictions have in common, if it is used.
+    leaf_influence : LeafInfluence or None
+        Influence of the units on the estimates if the splits of the trees were fixed;
+        needed to use `pooled`.
 
     Examples
     --------
@@ -181,11 +188,15 @@ class EstimateTable(TabularModel):
     kind: KernelKind = KernelKind.UNKNOWN
     orders: HigherOrders | None = None
     points: RowInfluence | None = field(default=None, repr=False)
+    pooled: PooledVariance | None = None
+    leaf_influence: LeafInfluence | None = field(default=None, repr=False)
 
     def _estimate(self) -> Estimates:
         """Estimate means and variances."""
         estimates = estimate(
-            self.design, self.values, self.variance, self.limit, self.orders
+            *(self.design, self.values, self.variance, self.limit, self.orders),
+            pooled=self.pooled,
+            influence=self.leaf_influence,
         )
         estimates = replace(
             estimates, null=self.null, support=self.support, tails=self.tails
@@ -318,7 +329,18 @@ class EstimateTable(TabularModel):
     def covariances(self) -> Covariance:
         """Covariances of the estimates, as arrays."""
         check_memory({COVARIANCES: covariance_bytes(len(self.labels))})
-        return covariance(self.design, self.values, self.estimates, self.points)
+        return covariance(
+            self.design, self.values, self.estimates, self.points, self._joint_pooling
+        )
+
+    @property
+    def _joint_pooling(self) -> tuple[PooledVariance, LeafInfluence] | None:
+        """What expected covariances are computed from, if they are used."""
+        if self.estimates.expected is None:
+            return None
+        assert self.pooled is not None
+        assert self.leaf_influence is not None
+        return self.pooled, self.leaf_influence
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the estimates, positive semi-definite.
@@ -374,7 +396,9 @@ class EstimateTable(TabularModel):
 
         The columns are `df`; `monte_carlo_share` of the variance; `relative_mc_error`
         of the standard error, and the `learners_needed` to reduce it to 0.1 (or the
-        `tol` of the fit), or to the absolute tolerance `atol`; `linear_share`, `k
+        `tol` of the fit), or to the absolute tolerance `atol`; `pooled_share`, the
+        share of the sampling variance that comes from what all predictions of the
+        forest have in common, not from the jackknife of this one; `linear_share`, `k
         zeta_1 / zeta_k`, the share of a learner's variance that single observations
         explain; `negative`, whether the raw sampling variance is below zero; `bounded`,
         whether the ensemble is so small that the standard error is the largest one that
@@ -388,6 +412,7 @@ class EstimateTable(TabularModel):
                 "monte_carlo_share": estimates.monte_carlo_share,
                 "relative_mc_error": estimates.relative_mc_error,
                 "learners_needed": np.ceil(self.tolerance.learners_needed(estimates)),
+                "pooled_share": np.broadcast_to(estimates.pooled_share, zeta_k.shape),
                 "linear_share": self.k * parts.zeta_1 / zeta_k,
                 "negative": parts.sampling < 0,
                 "bounded": estimates.bounded,
@@ -591,9 +616,14 @@ SHARED_FIELDS = tuple(item.name for item in fields(EstimateTable))
 
 
 def derive_table(table: EstimateTable, kind: type[Table], **changes: Any) -> Table:
-    """Make a table of another class; it shares the fields of `EstimateTable`."""
-    shared = {name: getattr(table, name) for name in SHARED_FIELDS}
-    return kind(**{**shared, **changes})
+    """Make a table of another class; it shares the fields of `EstimateTable`.
+
+    The influence through leaves belongs to the values, and changes with them.
+    """
+    if "values" in changes:
+        changes = {"leaf_influence": None, **changes}
+    shared = [name for name in SHARED_FIELDS if name not in changes]
+    return kind(**{name: getattr(table, name) for name in shared}, **changes)
 
 
 @dataclass(frozen=True, repr=False)
@@ -646,7 +676,11 @@ class ContrastResults(EstimateTable):
 
 
 def difference_table(
-    results: EstimateTable, values: Floats, labels: Labels, title: str
+    results: EstimateTable,
+    values: Floats,
+    labels: Labels,
+    title: str,
+    leaf_influence: LeafInfluence | None = None,
 ) -> ContrastResults:
     """Make a table of differences of predictions, with values of shape (L, m)."""
     limit, support, tails = results.limit, results.support, results.tails
@@ -661,6 +695,7 @@ def difference_table(
         null=np.zeros(values.shape[1]),
         info=results.info.derive(title),
         points=None,
+        leaf_influence=leaf_influence,
     )
 
 
@@ -685,6 +720,7 @@ def _combine(
 ) -> ContrastResults:
     """Make the table of linear combinations, with coefficients of shape (r, m)."""
     limit, support, tails = results.limit, results.support, results.tails
+    influence = results.leaf_influence
     if limit is not None:
         limits = np.broadcast_to(np.asarray(limit, dtype=np.float64), coefs.shape[1])
         limit = np.abs(coefs) @ limits
@@ -699,6 +735,7 @@ def _combine(
         labels=pd.Index(names),
         null=constants,
         info=results.info.derive("Linear combinations of estimates"),
+        leaf_influence=None if influence is None else influence.combine(coefs),
     )
 
 
@@ -778,6 +815,8 @@ def _uncorrelated_directions(
     check_memory({COVARIANCES: covariance_bytes(rank)})
     if own.scaled.df is not None:
         check_replicates(rank, own.scaled.df)
-    matrix = scaled_covariance(tests.design, tests.values, own, tests.points)
+    matrix = scaled_covariance(
+        tests.design, tests.values, own, tests.points, tests._joint_pooling
+    )
     vectors = np.linalg.eigh(matrix * np.outer(own.unit, own.unit))[1]
     return np.asarray(vectors.T @ space.varying)

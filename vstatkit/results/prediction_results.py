@@ -49,6 +49,7 @@ from vstatkit.sources.recognition import find_source, read_few
 from vstatkit.sources.source import Source, import_optional, split_batches
 from vstatkit.text import shown_estimates, suggest_name
 from vstatkit.validation import check_alpha
+from vstatkit.variance.leaf_influence import LeafInfluence
 from vstatkit.variance.registry import compares_groups
 
 if TYPE_CHECKING:
@@ -437,7 +438,7 @@ class PredictionResults(EstimateTable):
     ) -> None:
         coefficients = results.info.coefficients
         info = replace(results.info.derive("Predictions"), coefficients=coefficients)
-        shared = ("design", "variance", "units", "kind", "orders")
+        shared = ("design", "variance", "units", "kind", "orders", "pooled")
         self.__dict__.update(
             {name: getattr(results, name) for name in shared},
             results=results,
@@ -457,6 +458,14 @@ class PredictionResults(EstimateTable):
     def values(self) -> Floats:
         """Predictions of every learner, shape (B, m)."""
         return predictor_of(self.results).values(self.X)
+
+    @cached_property
+    def leaf_influence(self) -> LeafInfluence | None:
+        """Influence of the units if the splits of the trees were fixed."""
+        if self.estimates.expected is None:
+            return None
+        how = estimation_of(self.results)
+        return predictor_of(self.results).influence(self.X, how)
 
     @property
     def B(self) -> int:  # noqa: N802
@@ -616,12 +625,21 @@ def predict_with_errors(
     return _predict_rows(results, X, predictor.labels(index), obs_method)
 
 
+def estimation_of(results: "EnsembleResults") -> Estimation:
+    """Return how variances of predictions are estimated."""
+    return Estimation(
+        *(results.design, results.variance, results._largest_limit, results.orders),
+        pooled=results.pooled,
+        residuals=results.row_residuals,
+    )
+
+
 def _predict_rows(
     results: "EnsembleResults", X: Floats, labels: Labels, obs_method: str | None
 ) -> PredictionResults:
     """Predict coded rows with standard errors."""
     predictor, design = predictor_of(results), results.design
-    how = Estimation(design, results.variance, results._largest_limit, results.orders)
+    how = estimation_of(results)
     support, tails = prediction_support(predictor.kernel, design.n), results.tails
     if results.support is not None and not results.info.coefficients:
         support = results.support
@@ -642,10 +660,7 @@ def with_typical(results: "EnsembleResults") -> "EnsembleResults":
     predictor, rows = results.predictor, results.reference
     if predictor is None or rows is None:
         return results
-    how = Estimation(
-        results.design, results.variance, results._largest_limit, results.orders
-    )
-    typical = typical_estimates(predictor, rows, how, results.B)
+    typical = typical_estimates(predictor, rows, estimation_of(results), results.B)
     support, tails = results.support, results.tails
     if support is not None:
         support = typical_support(support, typical, results.design.n)
@@ -665,7 +680,9 @@ def typical_estimates(
     L = B if all_of_them else min(B, predictor.n_kept, most)
     if min(B, FEWEST_LEARNERS) > L or predictor.n_kept < L:
         return None
-    return how.of(predictor.first(L).values(some)[:L])
+    part = predictor.first(L)
+    influence = part.influence(some, how) if how.pooled is not None else None
+    return how.of(part.values(some)[:L], influence)
 
 
 def typical_support(support: Support, typical: Estimates | None, units: int) -> Support:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from types import NoneType
@@ -41,9 +42,10 @@ from vstatkit.json_values import (
     unpack_index,
 )
 from vstatkit.kernels.base import KernelCodec, KernelKind
+from vstatkit.kernels.leaf_weights import GROUPS
 from vstatkit.kernels.registry import CODECS, codec_of
-from vstatkit.kernels.tree import StoredTreeKernel
-from vstatkit.kernels.tree_files import STAGED_CODEC, TREE_CODEC
+from vstatkit.kernels.tree import StoredTreeKernel, Tree
+from vstatkit.kernels.tree_files import STAGED_CODEC, TREE_CODEC, largest_leaf_row
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
 from vstatkit.results.model_description import Aim, Growth, ModelInfo
@@ -54,6 +56,8 @@ from vstatkit.sampling.registry import DESIGNS
 from vstatkit.sources.disk_arrays import check_directory
 from vstatkit.storage.atomic_files import Arrays, read_archive, write_archive
 from vstatkit.variance.higher_orders import HigherOrders
+from vstatkit.variance.leaf_influence import LeafInfluence, RowResiduals
+from vstatkit.variance.pooled_variance import PooledVariance
 from vstatkit.variance.registry import resolve_for_design
 
 PREFIX = "spread_"  # prefix of the arrays of the trees that estimate the residual scale
@@ -73,7 +77,8 @@ def _pack_errors(
         return {"spread": None}
     trees: dict[str, Any] = dict.fromkeys(TREE_CODEC.fields)
     if spread.trees:
-        trees, stacked = TREE_CODEC.pack(spread.kernel, spread.trees)
+        own = _without_leaf_rows(spread.trees)
+        trees, stacked = TREE_CODEC.pack(spread.kernel, own)
         arrays.update({PREFIX + name: array for name, array in stacked.items()})
     return {"spread": {"n_trees": len(spread.trees), "least": spread.least, **trees}}
 
@@ -126,8 +131,8 @@ def _pop_arrays(arrays: Arrays, prefix: str, codec: KernelCodec) -> Arrays:
 # levels, 4 no out-of-bag errors of single observations and no stages of learners, 5 no
 # names of weights and groups, 6 no other learners that estimates come from, 7 no coding
 # of factors that treats all levels alike, no tails, no effective number of observations
-# and no notes on the data, 8 no type of the table.
-FORMAT = 9
+# and no notes on the data, 8 no type of the table, 9 no pooled variances.
+FORMAT = 10
 # Types of tables that can be saved, by name.
 TABLES: dict[str, type[EstimateTable]] = {
     kind.__name__: kind for kind in (EnsembleResults, ContrastResults, EstimateTable)
@@ -172,6 +177,9 @@ def save_results(results: EstimateTable, path: str | PathLike[str]) -> None:
         arrays["tails"] = np.where(np.isinf(tails), np.nan, tails)
     if results.orders is not None:
         arrays["orders"] = np.array(dataclasses.astuple(results.orders))
+    if results.pooled is not None and results.leaf_influence is not None:
+        arrays["pooled"] = np.array(dataclasses.astuple(results.pooled))
+        _pack_influence(results.leaf_influence, arrays, LEAVES)
     info = dataclasses.asdict(dataclasses.replace(results.info, typical=None))
     if results.info.typical is not None:
         info["typical"], arrays["typical_numbers"] = pack_frame(results.info.typical)
@@ -199,7 +207,13 @@ def _pack_learners(results: EstimateTable, arrays: Arrays) -> dict[str, Any]:
         arrays["reference"] = results.reference
     predictor, scores = results.predictor, results.scores
     if predictor is not None and predictor.n_kept == results.B:
-        packed["predictor"] = _pack_predictor(predictor, arrays)
+        pooled = results.pooled is not None
+        packed["predictor"] = _pack_predictor(predictor, arrays, pooled=pooled)
+    residuals = results.row_residuals
+    if residuals is not None and packed["predictor"] is not None:
+        arrays["row_residuals"] = residuals.residuals
+        if residuals.unit_of_row is not None:
+            arrays["row_units"] = residuals.unit_of_row
     if results.effect_values is not None:
         packed["effects"] = _pack_effects(results.effect_values, arrays)
     if scores is not None:
@@ -208,6 +222,69 @@ def _pack_learners(results: EstimateTable, arrays: Arrays) -> dict[str, Any]:
     if packed["predictor"] is not None:
         packed["errors"] = _pack_errors(results.out_of_bag_errors, arrays)
     return packed
+
+
+def _without_leaf_rows(learners: Sequence[Any]) -> list[Any]:
+    """Forget the rows of trees' leaves, which only pooled variances need."""
+    return [
+        learner.forget_leaf_rows() if isinstance(learner, Tree) else learner
+        for learner in learners
+    ]
+
+
+def _pack_influence(influence: LeafInfluence, arrays: Arrays, prefix: str) -> None:
+    """Pack the influence of units through leaves, group after group."""
+    table = sparse.vstack(influence.groups, format="csr")
+    for name in SPARSE:
+        arrays[prefix + name] = getattr(table, name)
+
+
+def _unpack_influence(
+    arrays: Arrays, prefix: str, m: int, n: int
+) -> LeafInfluence | None:
+    """Unpack the influence of n units on m estimates; None if it was not saved."""
+    if prefix + SPARSE[0] not in arrays:
+        return None
+    data = take_floats(arrays, prefix + "data", 1)
+    table = _unpack_sparse(arrays, prefix, data, GROUPS * m, n)
+    return LeafInfluence(
+        tuple(table[group * m : (group + 1) * m] for group in range(GROUPS))
+    )
+
+
+def _unpack_pooled(arrays: Arrays) -> PooledVariance | None:
+    if "pooled" not in arrays:
+        return None
+    numbers = take_floats(arrays, "pooled", 1)
+    check(len(numbers) == len(_field_names(PooledVariance)), "pooled variances differ.")
+    pooled = PooledVariance(*numbers.tolist())
+    positive = min(pooled.ratio, pooled.typical, pooled.spread) > 0 <= pooled.error
+    check(positive and pooled.near >= -1, "a pooled variance is not positive.")
+    return pooled
+
+
+def _unpack_row_residuals(
+    arrays: Arrays, predictor: Predictor | None, info: ModelInfo, n: int
+) -> RowResiduals | None:
+    """Unpack the residuals of the training rows, and check the rows of leaves."""
+    if "row_residuals" not in arrays:
+        return None
+    residuals = take_floats(arrays, "row_residuals", 2)
+    check(predictor is not None, "it has residuals of rows, but no learners.")
+    assert predictor is not None
+    kernel = predictor.kernel
+    fits = residuals.shape == (info.nobs, kernel.n_outputs)
+    check(fits, "residuals and rows differ in number.")
+    units = arrays.pop("row_units", None)
+    if units is not None:
+        whole = units.dtype == np.int64 and units.shape == (info.nobs,)
+        check(whole and ((units >= 0) & (units < n)).all(), "a row is of no unit.")
+    else:
+        check(info.nobs == n, "the units of rows are missing.")
+    several = kernel.n_outputs > 1
+    last = largest_leaf_row(predictor.learners, by_class=several)
+    check(last < info.nobs, "a leaf has a row that there is not.")
+    return RowResiduals(residuals, units, n)
 
 
 def _stack_fields(record: Support | Tails) -> Floats:
@@ -240,6 +317,8 @@ def _pack_design(design: SubsampleDesign, arrays: Arrays) -> dict[str, Any]:
 
 def _pack_effects(effects: EffectValues, arrays: Arrays) -> dict[str, Any]:
     arrays["effects"] = effects.values
+    if effects.leaf_influence is not None:
+        _pack_influence(effects.leaf_influence, arrays, EFFECT_LEAVES)
     settings = effects.frame.map(pack)
     return {
         "from": settings["from"].to_list(),
@@ -250,7 +329,10 @@ def _pack_effects(effects: EffectValues, arrays: Arrays) -> dict[str, Any]:
     }
 
 
-def _pack_predictor(predictor: Predictor, arrays: Arrays) -> dict[str, Any] | None:
+def _pack_predictor(
+    predictor: Predictor, arrays: Arrays, *, pooled: bool
+) -> dict[str, Any] | None:
+    """Pack the learners; trees with the rows of their leaves if they are `pooled`."""
     if predictor.coding is None:
         _warn_left_out("the ensemble was fitted by another package.")
         return None
@@ -267,7 +349,10 @@ def _pack_predictor(predictor: Predictor, arrays: Arrays) -> dict[str, Any] | No
     if codec is None:
         _warn_left_out("they could only be pickled.")
         return None
-    fields, stacked = codec.pack(predictor.kernel, predictor.learners)
+    learners = predictor.learners
+    if not pooled:
+        learners = _without_leaf_rows(learners)
+    fields, stacked = codec.pack(predictor.kernel, learners)
     arrays.update(stacked, frame_numbers=numbers)
     centre, classes = predictor.centre, predictor.classes
     centred_at = None
@@ -358,26 +443,39 @@ def _unpack_given(packed: Any, arrays: Arrays, B: int) -> GivenDesign:
 
 def _unpack_counts(arrays: Arrays, B: int, n: int) -> Counts:
     """Unpack sparse counts, and check their structure for the compiled code."""
-    names = ("counts_data", "counts_indices", "counts_indptr")
-    for name in names:
-        check(name in arrays, f"the array {name!r} is missing.")
-    data, indices, indptr = (arrays.pop(name) for name in names)
+    check("counts_data" in arrays, "the array 'counts_data' is missing.")
+    data = arrays.pop("counts_data")
     check(data.dtype.kind in "biuf" and data.ndim == 1, "counts are no numbers.")
-    whole = indices.dtype.kind == indptr.dtype.kind == "i"
-    check(whole and indices.ndim == indptr.ndim == 1, "counts are at no places.")
-    check(indptr.shape == (B + 1,), "counts and learners differ in number.")
-    check(indptr[0] == 0 and (np.diff(indptr) >= 0).all(), "counts are out of order.")
-    check(indptr[-1] == data.size == indices.size, "counts are missing.")
-    check(((indices >= 0) & (indices < n)).all(), "a count is of no unit.")
     good = np.isfinite(data).all() and (data >= 0).all() and (data % 1 == 0).all()
     check(good, "counts must be whole numbers.")
-    table = sparse.csr_array((data, indices, indptr), shape=(B, n))
+    table = _unpack_sparse(arrays, "counts_", data, B, n)
     check(table.has_canonical_format, "a count is there twice.")
     return table
 
 
+def _unpack_sparse(
+    arrays: Arrays, prefix: str, data: NDArray[Any], rows: int, columns: int
+) -> Any:
+    """Unpack a sparse table with given entries, and check its structure."""
+    names = (prefix + "indices", prefix + "indptr")
+    for name in names:
+        check(name in arrays, f"the array {name!r} is missing.")
+    indices, indptr = (arrays.pop(name) for name in names)
+    whole = indices.dtype.kind == indptr.dtype.kind == "i"
+    check(whole and indices.ndim == indptr.ndim == 1, "counts are at no places.")
+    check(indptr.shape == (rows + 1,), "counts and learners differ in number.")
+    check(indptr[0] == 0 and (np.diff(indptr) >= 0).all(), "counts are out of order.")
+    check(indptr[-1] == data.size == indices.size, "counts are missing.")
+    check(((indices >= 0) & (indices < columns)).all(), "a count is of no unit.")
+    return sparse.csr_array((data, indices, indptr), shape=(rows, columns))
+
+
+LEAVES, EFFECT_LEAVES = "leaf_", "effect_leaf_"  # prefixes of influences by leaves
+SPARSE = ("data", "indices", "indptr")  # arrays of a sparse table
 # Arrays that any file may contain, besides those of the learners' codecs.
 ARRAYS = (
+    *("pooled", "row_residuals", "row_units"),
+    *(prefix + name for prefix in (LEAVES, EFFECT_LEAVES) for name in SPARSE),
     *("values", "null", "limit", "support", "tails", "effects", "residuals"),
     *("reference", "orders", "typical_numbers", "frame_numbers"),
     *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
@@ -473,7 +571,7 @@ def _unpack_results(document: Any, arrays: Arrays) -> EstimateTable:
         variance=variance,
         info=info,
         units=unpack_index(document["units"], design.n),
-        effect_values=_unpack_effects(document["effects"], arrays, B),
+        effect_values=_unpack_effects(document["effects"], arrays, B, design.n),
         predictor=predictor,
         scores=_unpack_scores(document["scores"], arrays, info.nobs),
         null=null,
@@ -484,6 +582,9 @@ def _unpack_results(document: Any, arrays: Arrays) -> EstimateTable:
         support=_unpack_support(arrays, m, info, predictor, design.n),
         tails=_unpack_tails(arrays, m),
         errors=_unpack_errors(document["errors"], arrays, design.n, predictor),
+        pooled=_unpack_pooled(arrays),
+        leaf_influence=_unpack_influence(arrays, LEAVES, m, design.n),
+        row_residuals=_unpack_row_residuals(arrays, predictor, info, design.n),
     )
     check(not arrays, f"the array {next(iter(arrays), '')!r} is not known.")
     if older and predictor is not None and not info.coefficients:
@@ -678,7 +779,7 @@ def _unpack_ranges(packed: dict[str, Any]) -> dict[str, tuple[float, float]]:
     return ranges
 
 
-def _unpack_effects(packed: Any, arrays: Arrays, B: int) -> EffectValues | None:
+def _unpack_effects(packed: Any, arrays: Arrays, B: int, n: int) -> EffectValues | None:
     if packed is None:
         return None
     check_fields(packed, ("from", "to", "index", "left_out", "n_beyond"), "`effects`")
@@ -694,6 +795,7 @@ def _unpack_effects(packed: Any, arrays: Arrays, B: int) -> EffectValues | None:
         pd.DataFrame(settings, index, dtype=object),
         tuple(take_texts(packed, "left_out")),
         take_size(packed, "n_beyond", 0),
+        _unpack_influence(arrays, EFFECT_LEAVES, count, n),
     )
 
 

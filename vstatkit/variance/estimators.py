@@ -33,6 +33,7 @@ from vstatkit.variance.influence_summaries import (
     influence_concentration,
     influence_skew,
 )
+from vstatkit.variance.learner_pairs import LearnerPairs
 from vstatkit.variance.moments import (
     EnsembleMoments,
     EnsembleSums,
@@ -306,6 +307,19 @@ class PresenceEstimator(SumEstimator):
         """Estimate the components of values of shape (B, m)."""
         return self._from_presence(design, presence_of(design, values), orders)
 
+    def from_pairs(
+        self,
+        design: SubsampleDesign,
+        pairs: LearnerPairs,
+        values: Floats,
+        orders: HigherOrders | None,
+    ) -> VarianceComponents:
+        """Estimate the components from pairs of learners, without their shape."""
+        zeta_k = values.var(axis=0, ddof=1)
+        factor = 1.0 if orders is None else orders.factor
+        sampling = factor * pairs.jackknife(values)
+        return self._assemble(design, len(values), sampling, zeta_k, pairs.odds, orders)
+
     def from_sums(
         self, design: SubsampleDesign, sums: EnsembleSums, orders: HigherOrders | None
     ) -> VarianceComponents:
@@ -319,10 +333,31 @@ class PresenceEstimator(SumEstimator):
         presence: PresenceMoments,
         orders: HigherOrders | None,
     ) -> VarianceComponents:
-        n, k = design.n, design.k
-        B, odds = presence.n_learners, presence.odds
+        n, B, odds = design.n, presence.n_learners, presence.odds
         sampling, monte_carlo = _parts(presence, design.complete, orders)
         zeta_k = presence.squares / (B - 1)
+        noise = odds * monte_carlo
+        powers = (presence.left_out, presence.cubic, presence.quartic)
+        return replace(
+            self._assemble(design, B, sampling, zeta_k, odds, orders),
+            concentration=influence_concentration(
+                presence.left_out, presence.quartic, noise, n
+            ),
+            skew=influence_skew(*powers, noise, n),
+        )
+
+    def _assemble(
+        self,
+        design: SubsampleDesign,
+        B: float,
+        sampling: Floats,
+        zeta_k: Floats,
+        odds: float,
+        orders: HigherOrders | None,
+    ) -> VarianceComponents:
+        """Assemble the components, but for the shape of the influences."""
+        n, k = design.n, design.k
+        monte_carlo = zeta_k * 0.0 if design.complete else zeta_k / B
         influence_noise = odds * monte_carlo
         noise = influence_noise if orders is None else orders.factor * influence_noise
         mc_se = np.sqrt(noise_variance(sampling, noise, n))
@@ -332,7 +367,6 @@ class PresenceEstimator(SumEstimator):
         ceiling = influence_ceiling(noise, B, n, complete=design.complete)
         if not design.complete:  # a mean varies at most as much as one learner
             ceiling = np.minimum(ceiling, zeta_k - monte_carlo)
-        powers = (presence.left_out, presence.cubic, presence.quartic)
         return VarianceComponents(
             method=self.name,
             zeta_1=n / k**2 * sampling,
@@ -344,10 +378,6 @@ class PresenceEstimator(SumEstimator):
             noise=noise,
             n=n,
             ceiling=ceiling,
-            concentration=influence_concentration(
-                presence.left_out, presence.quartic, influence_noise, n
-            ),
-            skew=influence_skew(*powers, influence_noise, n),
             orders=orders,
         )
 

@@ -59,7 +59,7 @@ class LeafInfluence:
         product = first.multiply(second).multiply(third.multiply(last))
         # A group's sum is scaled by the root of G (G - 1) group sizes, a mean by four.
         scale = (4 * np.sqrt((G - 1) / G)) ** 4
-        return np.asarray(product.sum(axis=1)).ravel() * scale
+        return np.asarray(product.sum(axis=1) * scale).ravel()
 
     def combine(self, coefs: Any) -> "LeafInfluence":
         """Return the influence on linear combinations, with coefficients (r, m)."""

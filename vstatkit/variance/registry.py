@@ -12,10 +12,12 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.estimators import (
     BUILT_IN,
     MomentEstimator,
+    PresenceEstimator,
     VarianceComponents,
     VarianceEstimator,
 )
 from vstatkit.variance.higher_orders import HigherOrders, measure_orders, spread_columns
+from vstatkit.variance.learner_pairs import LearnerPairs
 
 LEAST_ABSENT = 4
 # Least number, and share, of absent units for estimators that use presence.
@@ -226,10 +228,16 @@ def estimate_components(
     design: SubsampleDesign,
     values: Floats,
     orders: HigherOrders | None = None,
+    pairs: LearnerPairs | None = None,
 ) -> VarianceComponents:
-    """Estimate the components from values of shape (B, m); see `known_orders`."""
-    orders = known_orders(method, design, values, orders)
-    return ESTIMATORS[method].components(design, values, orders)
+    """Estimate the components from values of shape (B, m); see `known_orders`.
+
+    With the weights of `pairs` this is faster, but concentration and skewness are None.
+    """
+    orders, estimator = known_orders(method, design, values, orders), ESTIMATORS[method]
+    if pairs is not None and isinstance(estimator, PresenceEstimator):
+        return estimator.from_pairs(design, pairs, values, orders)
+    return estimator.components(design, values, orders)
 
 
 def estimate_covariance(

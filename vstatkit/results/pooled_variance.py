@@ -1,0 +1,60 @@
+"""Pool the variances of a fitted forest's predictions."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from vstatkit.ensemble.pooled_variance import ForestData, measure_pooled_variance
+from vstatkit.kernels.tree import TreeKernel
+from vstatkit.variance.leaf_influence import LeafInfluence
+from vstatkit.variance.registry import ESTIMATORS
+
+if TYPE_CHECKING:
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+
+def with_pooled_variance(results: "EnsembleResults") -> "EnsembleResults":
+    """Add the pooled variance to a forest with so few trees that it matters.
+
+    The trees and the training data must be at hand. Stacked learners are left as they
+    are.
+    """
+    predictor, recipe, orders = results.predictor, results.recipe, results.orders
+    if results.pooled is not None or not ESTIMATORS[results.variance].beyond:
+        return results
+    if predictor is None or recipe is None or orders is None:
+        return results
+    kernel, at = recipe.task.kernel, recipe.task.at
+    stacked = predictor.centre is not None or recipe.centre is not None
+    kept = predictor.n_kept >= results.B and not predictor.refits
+    if stacked or not kept or at is None or not isinstance(kernel, TreeKernel):
+        return results
+    unit_of_row = recipe.task.unit_of_row
+    trees = predictor.learners[: results.B]
+    forest = ForestData(kernel, results.design, unit_of_row, trees)
+    measured = measure_pooled_variance(forest, orders, recipe.oob, n_jobs=recipe.n_jobs)
+    if measured is None:
+        return results
+    pooled, residuals = measured
+    influence = residuals.influence(kernel, trees, at)
+    m, moves = len(results.labels), results.effect_values
+    if moves is not None:
+        e = moves.values.shape[1]
+        both = influence.take(slice(m, m + 2 * e))
+        eye = sparse.eye_array(e, format="csr")
+        difference = both.combine(sparse.hstack([-eye, eye], format="csr"))
+        moves = replace(moves, leaf_influence=difference)
+    return replace(
+        results,
+        pooled=pooled,
+        row_residuals=residuals,
+        leaf_influence=_rows(influence, m),
+        effect_values=moves,
+    )
+
+
+def _rows(influence: LeafInfluence, m: int) -> LeafInfluence:
+    """Take the influence on the first m values."""
+    return influence.take(np.arange(m))
