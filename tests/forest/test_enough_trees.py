@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,12 +32,27 @@ def typical_error(forest, X):
     return ErrorCurve.of_mean(forest._estimate(X)).relative_error(forest.n_estimators_)
 
 
+def pointwise(forest, X):
+    """Estimate the errors of each point alone, as with variance='jackknife'."""
+    how = replace(forest._estimation(), pooled=None, residuals=None, pairs=None)
+    return forest._predictor.estimates(X, how)
+
+
 def test_auto_is_the_default_and_reaches_its_tolerance(sample, auto):
     assert auto.get_params()["n_estimators"] == "auto"
+    assert auto.n_estimators_ == len(auto.estimators_) == 500
+    assert typical_error(auto, auto._reference) <= 0.11
+    estimates = pointwise(auto, auto._reference)
+    assert ErrorCurve.of_mean(estimates).relative_error(500) > 0.1
+
+
+def test_estimators_that_are_not_pooled_need_more_trees(sample):
+    X, y = sample
+    auto = vs.ForestRegressor(variance="jackknife", random_state=1).fit(X, y)
     assert 500 < auto.n_estimators_ == len(auto.estimators_) < 5000
     rows = watched_rows(auto._reference, 1)
     assert typical_error(auto, rows) <= 0.1
-    few = vs.ForestRegressor(500, random_state=1).fit(*sample)
+    few = vs.ForestRegressor(500, variance="jackknife", random_state=1).fit(X, y)
     with pytest.warns(vs.MonteCarloWarning):
         assert typical_error(few, rows) > 0.1
 
@@ -67,21 +83,22 @@ def test_some_reference_rows_are_watched(auto):
 
 def test_out_of_bag_scores_use_all_trees(sample):
     X, y = sample
+    options = {"oob_score": True, "random_state": 1, "variance": "jackknife"}
     auto, fixed = (
-        vs.ForestRegressor(number, oob_score=True, random_state=1).fit(X, y)
-        for number in ("auto", 500)
+        vs.ForestRegressor(number, **options).fit(X, y) for number in ("auto", 500)
     )
     assert auto.oob_score_ != fixed.oob_score_
-    again = vs.ForestRegressor(auto.n_estimators_, oob_score=True, random_state=1)
+    again = vs.ForestRegressor(auto.n_estimators_, **options)
     assert auto.oob_score_ == pytest.approx(again.fit(X, y).oob_score_, rel=1e-11)
 
 
 def test_large_trees_bound_their_number(sample, monkeypatch, auto):
     nodes = np.mean([tree.nodes.size for tree in auto.estimators_[:500]])
     monkeypatch.setattr(number_of_trees, "AUTO_NODES", int(600.5 * nodes))
-    assert vs.ForestRegressor(random_state=1).fit(*sample).n_estimators_ == 600
+    forest = vs.ForestRegressor(variance="jackknife", random_state=1)
+    assert forest.fit(*sample).n_estimators_ == 600
     monkeypatch.setattr(number_of_trees, "AUTO_NODES", 1)
-    assert vs.ForestRegressor(random_state=1).fit(*sample).n_estimators_ == 500
+    assert forest.fit(*sample).n_estimators_ == 500
 
 
 @pytest.mark.parametrize(
@@ -103,6 +120,10 @@ def test_one_row_and_one_class_can_be_fitted(sample):
 def test_classes_have_enough_trees(sample):
     X, y = sample
     forest = vs.ForestClassifier(random_state=1).fit(X, np.digitize(y, [12, 16]))
+    assert forest.n_estimators_ == 500
+    assert typical_error(forest, forest._reference) <= 0.1
+    forest = vs.ForestClassifier(random_state=1, variance="jackknife")
+    forest.fit(X, np.digitize(y, [12, 16]))
     rows = watched_rows(forest._reference, 3)
     assert 500 < forest.n_estimators_ < 5000
     assert typical_error(forest, rows) <= 0.1
@@ -110,7 +131,8 @@ def test_classes_have_enough_trees(sample):
 
 def test_standard_errors_that_are_hardly_known_come_with_advice(sample):
     X, y = sample
-    forest = vs.ForestRegressor(100, random_state=1).fit(X, y)
+    options = {"variance": "jackknife", "random_state": 1}
+    forest = vs.ForestRegressor(100, **options).fit(X, y)
     with pytest.warns(vs.MonteCarloWarning) as seen:
         forest.predict(X, return_std=True)
     assert len(seen) == 1
@@ -121,14 +143,14 @@ def test_standard_errors_that_are_hardly_known_come_with_advice(sample):
     error, needed = (int(text.replace(",", "")) for text in found.groups())
     assert error > 25
     assert error == pytest.approx(100 * typical_error(forest, X).item(), abs=0.5)
-    enough = vs.ForestRegressor(needed, random_state=1).fit(X, y)
+    enough = vs.ForestRegressor(needed, **options).fit(X, y)
     # The forecast of 100 trees takes the variance for known.
     assert typical_error(enough, X).item() == pytest.approx(0.1, rel=0.25)
     forest.predict_interval(X)  # told once
     forest.fit(X, y)
     with pytest.warns(vs.MonteCarloWarning):
         forest.predict_interval(X)
-    classes = vs.ForestClassifier(60, random_state=1).fit(X, y > 14)
+    classes = vs.ForestClassifier(60, **options).fit(X, y > 14)
     with pytest.warns(vs.MonteCarloWarning) as seen:
         classes.predict_proba(X, return_std=True)
     assert seen[0].filename == __file__
@@ -158,21 +180,35 @@ def pairs_of(parts):
     return zip(parts.sampling, parts.mc_se, typical, strict=True)
 
 
-def test_errors_are_measured_against_a_variance_that_they_do_not_inflate():
-    """Far too few trees say so, and ask for numbers of the same order.
+def test_few_trees_are_enough_and_the_advice_is_stable():
+    """At n = 1,500 and k = n the jackknife alone needs some 10,000 trees."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1500, 5))
+    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 5 * X[:, 2] + rng.normal(size=1500)
+    advised = []
+    for B in (100, 200, 500, 1000):
+        forest = vs.ForestRegressor(B, random_state=1).fit(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            estimates = forest._estimate(X[:10] + 0.01)
+        assert typical_error(forest, X[:10] + 0.01) < 0.1
+        assert (estimates.pooled_share > 0.9).all()
+        tolerance = Tolerance(0.1, pooled=True)
+        advised.append(tolerance.learners_needed(estimates).item())
+    assert max(advised) < 1.5 * min(advised)
+    assert max(advised) < 500
 
-    At n = 1,500 and k = n the jackknife needs some 10,000 trees.
-    """
+
+def test_the_advice_without_pooling_is_of_the_same_order():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(1500, 5))
     y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 5 * X[:, 2] + rng.normal(size=1500)
     advised = []
     for B in (100, 200, 500, 1500):
         forest = vs.ForestRegressor(B, random_state=1).fit(X, y)
-        with pytest.warns(vs.MonteCarloWarning) as seen:
-            forest.predict(X[:10] + 0.01, return_std=True)
-        found = re.search(r"About ([\d,]+) trees", str(seen[0].message))
-        advised.append(int(found.group(1).replace(",", "")))
+        estimates = pointwise(forest, X[:10] + 0.01)
+        tolerance = Tolerance(0.1, pooled=True)
+        advised.append(tolerance.learners_needed(estimates).item())
     assert max(advised) < 2.5 * min(advised)
     assert min(advised) > 2500
 
@@ -187,7 +223,7 @@ def test_the_typical_law_is_the_mean_of_all(sample):
     """Against sums written out, in the unit of the response."""
     X, y = sample
     forest = vs.ForestRegressor(700, random_state=1).fit(X, y)
-    found = forest._estimate(X[:40])
+    found = pointwise(forest, X[:40])
     parts = found.components
     B, n = 700, 150
     likely = [likely_variance(*one) for one in pairs_of(parts)]

@@ -22,7 +22,6 @@ import vstatkit as vs
 from tests.oracles.ensembles import SAME_ALGEBRA
 from vstatkit.ensemble import prediction
 from vstatkit.inference import estimates as inference
-from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.sampling.design import to_dense
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
@@ -94,7 +93,12 @@ def test_standard_errors_are_those_of_the_same_ensemble(data):
     expected = vs.from_arrays(counts, values, replace=True, kind="trees")
     # Trees are compared on rows of their own, not on the ones asked for.
     assert forest._orders.n_learners == 200
-    expected = dataclasses.replace(expected, orders=forest._orders)
+    pooled, residuals = forest._pooled
+    rows = X.head(5).to_numpy()
+    influence = residuals.influence(forest._kernel, forest.estimators_, rows)
+    expected = dataclasses.replace(
+        expected, orders=forest._orders, pooled=pooled, leaf_influence=influence
+    )
     assert_allclose(mean, expected.params, **SAME_ALGEBRA)
     assert_allclose(std, expected.bse, rtol=1e-8)
     bounds = forest.predict_interval(X.head(5), alpha=0.1)
@@ -326,13 +330,13 @@ def test_standard_errors_come_with_one_prediction(n_classes, sample, monkeypatch
         predict = forest.predict_proba
     alone = predict(X[:7])
     calls = []
-    original = StoredTreeKernel.predict
+    original = prediction.predict_all
 
-    def counted(kernel, learner, points):
-        calls.append(len(points))
-        return original(kernel, learner, points)
+    def counted(kernel, learners, points, predict):
+        calls.extend([len(points)] * len(learners))
+        return original(kernel, learners, points, predict)
 
-    monkeypatch.setattr(StoredTreeKernel, "predict", counted)
+    monkeypatch.setattr(prediction, "predict_all", counted)
     mean, std = predict(X[:7], return_std=True)
     assert [size for size in calls if size != len(forest._reference)] == [7] * 40
     calls.clear()

@@ -42,7 +42,8 @@ def test_learners_that_saw_one_and_the_same_observation_have_no_variance(method)
 @pytest.mark.parametrize("B", [2, 4, 16])
 def test_standard_errors_stay_below_a_learners_own_deviation(B, replace):
     k = 400 if replace else 200
-    res = vs.fit("y ~ .", MARS, k=k, B=B, replace=replace, rng=1, at=MARS.head(20))
+    options = {"k": k, "B": B, "replace": replace, "variance": "jackknife"}
+    res = vs.fit("y ~ .", MARS, **options, rng=1, at=MARS.head(20))
     own = np.sqrt(res.components.zeta_k)
     assert (res.bse.to_numpy() <= own).all()
     bounded = res.diagnostics["bounded"]

@@ -347,7 +347,9 @@ def test_a_summary_estimates_everything_once(data, monkeypatch):
     asked = []
     monkeypatch.setattr(
         "vstatkit.results.estimate_table.estimate",
-        lambda *given: asked.append(given[1].shape) or estimate(*given),
+        lambda *given, **named: (
+            asked.append(given[1].shape) or estimate(*given, **named)
+        ),
     )
     res = vs.fit("y ~ x1 + x2", data, B=30, rng=1)
     for _ in range(3):

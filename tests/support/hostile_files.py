@@ -303,7 +303,7 @@ HOSTILE = {
     "no json": (TREES, document(lambda made: "{")),
     "a list": (TREES, document(lambda made: "[]")),
     "layout 1": (TREES, field("format", value=1)),
-    "layout 10": (TREES, field("format", value=10)),
+    "layout 11": (TREES, field("format", value=11)),
     "unknown type": (TREES, field("type", value="Averages")),
     "type not text": (TREES, field("type", value=3)),
     "tests without values": (TREES, field("type", value="ContrastResults")),

@@ -239,7 +239,7 @@ def in_pieces(monkeypatch):
 @pytest.mark.parametrize("design", ["iid", "shards"])
 def test_pieces_of_points_have_the_same_bits(design, n_jobs, in_pieces):
     data = vs.datasets.mars(120, rng=1)
-    options = {"n_shards": 4} if design == "shards" else {}
+    options = {"n_shards": 4} if design == "shards" else {"variance": "jackknife"}
     res = vs.fit(
         "y ~ .", data, k=20, B=60, rng=2, design=design, n_jobs=n_jobs, **options
     )

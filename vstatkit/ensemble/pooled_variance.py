@@ -11,7 +11,6 @@ import numpy as np
 
 from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.evaluation import Task, evaluate
-from vstatkit.kernels.base import OutOfBag
 from vstatkit.kernels.leaf_weights import has_leaf_rows
 from vstatkit.kernels.residual_trees import StagedKernel
 from vstatkit.kernels.tree import Tree, TreeKernel
@@ -101,22 +100,24 @@ def typical_pooled_share(
 def measure_pooled_variance(
     forest: ForestData,
     orders: HigherOrders,
-    oob: OutOfBag | None = None,
     *,
     n_jobs: int | None = None,
 ) -> tuple[PooledVariance, RowResiduals] | None:
     """Measure the pooled variance, and the residuals that it is used with.
 
-    `oob` has the out-of-bag sums of all rows, if they are known. None if there are too
-    few units or enough trees without it, or if trees do not know the rows of their
-    leaves.
+    None if there are too few units or enough trees without it, or if trees do not know
+    the rows of their leaves.
     """
     kernel, design, B = forest.kernel, forest.design, len(forest.trees)
     if not can_pool(kernel, design) or not has_leaf_rows(kernel, forest.trees):
         return None
     if typical_pooled_share(design, B, orders) < LEAST_POOLED:
         return None
-    residuals = out_of_bag_residuals(forest, oob)
+    # In the unit of the standardised response, squares do not overflow.
+    scale = kernel.scale
+    kernel = replace(kernel, centre=0.0, scale=1.0)
+    forest = forest._replace(kernel=kernel)
+    residuals = out_of_bag_residuals(forest)
     if residuals is None:
         return None
     rng = stream(design.seed, 1, Purpose.POOLING)
@@ -133,12 +134,11 @@ def measure_pooled_variance(
         return None
     pooled = PooledVariance(ratio, RATIO_ERROR, float(typical), 0.0)
     near = _measure_near(forest, values, residuals, X, pooled)
-    return replace(pooled, near=near), residuals
+    unit = scale if kernel.n_classes is None else 1.0
+    return replace(pooled, near=near), replace(residuals, unit=unit)
 
 
-def out_of_bag_residuals(
-    forest: ForestData, oob: OutOfBag | None = None
-) -> RowResiduals | None:
+def out_of_bag_residuals(forest: ForestData) -> RowResiduals | None:
     """Compute the residuals of all rows by the trees that did not see their unit.
 
     With few such trees their squares are too large on average, by the Monte Carlo
@@ -165,9 +165,6 @@ def out_of_bag_residuals(
     errors = np.zeros((n, K))
     errors[seen] = _responses(kernel)[seen] - (mean + origin)
     noise = np.maximum(spread, 0.0) / times[seen]
-    if oob is not None and oob.rows is None and (oob.times[seen] > 0).all():
-        noise *= times[seen] / oob.times[seen, None]
-        errors[seen] = _responses(kernel)[seen] - oob.mean[seen]
     square = (errors[seen] ** 2).mean(axis=0)
     safe = np.where(square > 0, square, 1.0)
     errors *= np.sqrt(np.clip(1 - noise.mean(axis=0) / safe, 0.1, 1.0))
@@ -176,12 +173,11 @@ def out_of_bag_residuals(
 
 
 def _responses(kernel: TreeKernel) -> Floats:
-    """Return the response, or indicators of the classes, (n, outputs)."""
-    if kernel.n_classes is None:
-        return (kernel.centre + kernel.scale * kernel.y)[:, None]
-    if kernel.n_classes == 2:
+    """Return the standardised response, or indicators of classes, (n, outputs)."""
+    if kernel.n_outputs == 1:
         return kernel.y[:, None].astype(np.float64)
-    return np.asarray(kernel.y[:, None] == np.arange(kernel.n_classes), dtype=float)
+    member = kernel.y[:, None] == np.arange(kernel.n_outputs)
+    return np.asarray(member, dtype=np.float64)
 
 
 def _variance_where(values: Floats, used: Bools) -> Floats:
@@ -262,7 +258,7 @@ def _grow_block(
     values = grown.values
     if residuals is None:
         return values.mean(axis=0), values.var(axis=0, ddof=1), np.zeros(len(values.T))
-    fixed = residuals.influence(part, grown.learners, X).variance
+    fixed = residuals.powers(part, grown.learners, X).variance
     return values.mean(axis=0), values.var(axis=0, ddof=1), fixed
 
 
@@ -294,7 +290,7 @@ def _measure_near(
     live = zeta > 0
     if not live.any():
         return 0.0
-    fixed = residuals.influence(kernel, trees, X).variance
+    fixed = residuals.powers(kernel, trees, X).variance
     A, one = fixed[live] / zeta[live], np.ones(int(live.sum()))
     excess = float(np.maximum(A - NEAR * pooled.typical, 0.0).mean())
     if excess < LEAST_EXCESS:

@@ -31,12 +31,16 @@ from vstatkit.inference.estimates import (
     weighted_mean,
 )
 from vstatkit.kernels.base import AnyKernel, Evaluation, PredictiveModel
-from vstatkit.kernels.leaf_weights import has_leaf_rows
 from vstatkit.kernels.tree import StoredTreeKernel
-from vstatkit.kernels.tree_prediction import Grid, compute_dependence, sum_predictions
+from vstatkit.kernels.tree_prediction import (
+    Grid,
+    compute_dependence,
+    predict_all,
+    sum_predictions,
+)
 from vstatkit.sampling.design import SubsampleDesign, to_dense
 from vstatkit.text import short_repr, suggest_name
-from vstatkit.variance.leaf_influence import LeafInfluence
+from vstatkit.variance.leaf_influence import InfluencePowers
 from vstatkit.workers import go_on, in_parallel
 from vstatkit.workers.parallel import progress_bar
 
@@ -111,7 +115,9 @@ class PredictionTask:
 
 def predict_block(task: PredictionTask, first: int) -> Floats:
     """Predict with some learners, shape (learners, rows * outputs)."""
-    return np.stack([task.predict(learner) for learner in task.block(first)])
+    learners = [materialise(learner) for learner in task.block(first)]
+    go_on()
+    return predict_all(task.kernel, learners, task.X, task.predict)
 
 
 def sum_block(task: PredictionTask, first: int, origin: Floats) -> Floats:
@@ -180,18 +186,20 @@ def estimate_rows(
 ) -> Estimates:
     """Estimate some rows from the predictions of all learners."""
     piece = task.rows(start, stop)
-    values = np.stack([piece.predict(each) for each in task.kept.learners])
-    return estimation.of(values, leaf_influence(piece, estimation))
+    learners = [materialise(learner) for learner in task.kept.learners]
+    values = predict_all(task.kernel, learners, piece.X, piece.predict)
+    return estimation.of(values, influence_powers(piece, estimation))
 
 
-def leaf_influence(
+def influence_powers(
     task: PredictionTask, estimation: Estimation
-) -> LeafInfluence | None:
-    """Compute the influence of units with fixed splits, if it is used."""
-    residuals, learners = estimation.residuals, task.kept.learners
-    if residuals is None or not has_leaf_rows(task.kernel, learners):
+) -> InfluencePowers | None:
+    """Sum powers of the influences of units with fixed splits, if they are used."""
+    residuals = estimation.residuals
+    if residuals is None:
         return None
-    return residuals.influence(cast("StoredTreeKernel", task.kernel), learners, task.X)
+    kernel = cast("StoredTreeKernel", task.kernel)
+    return residuals.powers(kernel, task.kept.learners, task.X)
 
 
 def split_rows(n_rows: int, size: int = ROWS_PER_TASK) -> Iterator[tuple[int, int]]:
@@ -334,7 +342,7 @@ class Predictor:
             rows = estimation.table_rows(B, len(X) * c) or B  # values are copied once
             return join_estimates(
                 [
-                    estimation.of(self.values(part), self.influence(part, estimation))
+                    estimation.of(self.values(part), self.powers(part, estimation))
                     for part in self._row_chunks(X, rows)
                 ]
             )
@@ -344,12 +352,10 @@ class Predictor:
         estimated = self._calls(estimate_rows, pieces, X, estimation, lasting=lasting)
         return join_estimates([*estimated])
 
-    def influence(self, X: Floats, estimation: Estimation) -> LeafInfluence | None:
-        """Compute the influence of units with fixed splits, if it is used."""
-        if self.centre is not None:
-            return None
+    def powers(self, X: Floats, estimation: Estimation) -> InfluencePowers | None:
+        """Sum powers of the influences of units with fixed splits, if they are used."""
         task = PredictionTask(self.kernel, self._kept, X)
-        return leaf_influence(task, estimation)
+        return influence_powers(task, estimation)
 
     def sums(
         self, X: Floats, shares: Any, own: OwnLearners | None = None

@@ -898,7 +898,5 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if "_pooled" not in self.__dict__ and trained is not None:
             forest = ForestData(trained.kernel, self.design_, None, self.estimators_)
             orders = self._measured_orders()
-            self._pooled = measure_pooled_variance(
-                forest, orders, trained.oob, n_jobs=self.n_jobs
-            )
+            self._pooled = measure_pooled_variance(forest, orders, n_jobs=self.n_jobs)
         return getattr(self, "_pooled", None)

@@ -30,7 +30,11 @@ from vstatkit.variance.estimators import (
 from vstatkit.variance.formulas import noise_variance, positive_mean
 from vstatkit.variance.higher_orders import HigherOrders
 from vstatkit.variance.large_moments import CachedDesign, is_wide
-from vstatkit.variance.leaf_influence import LeafInfluence, RowResiduals
+from vstatkit.variance.leaf_influence import (
+    InfluencePowers,
+    LeafInfluence,
+    RowResiduals,
+)
 from vstatkit.variance.learner_pairs import LearnerPairs
 from vstatkit.variance.moments import CHUNK_ENTRIES, value_units
 from vstatkit.variance.pooled_variance import ExpectedVariance, PooledVariance
@@ -119,14 +123,18 @@ class Estimates:
 
     @cached_property
     def own_skew(self) -> Floats:
-        """Skewness of the influences, without noise; zero if it is mostly noise."""
+        """Skewness of the influences, without noise; zero if it is mostly noise.
+
+        It is zero for pooled variances, too: single points say little then.
+        """
         skew, concentration = self.scaled.skew, self.scaled.concentration
-        if skew is None or concentration is None or self.scaled.noise is None:
+        noise, pooled = self.scaled.noise, self.expected is not None
+        if skew is None or concentration is None or noise is None or pooled:
             return np.zeros_like(self.estimate)
-        noise = ratio(self.scaled.noise, self.positive, zero=np.inf)
+        noise = ratio(noise, self.positive, zero=np.inf)
         with np.errstate(invalid="ignore", over="ignore"):
             own_skew = known_skew(skew, noise, concentration, self.scaled.n)
-        own_skew = own_skew * trusted_share(self._pointwise_mc_error)
+        own_skew = own_skew * trusted_share(self.relative_mc_error)
         return np.where(np.isfinite(noise), own_skew, 0.0)
 
     @cached_property
@@ -182,7 +190,11 @@ class Estimates:
         """Monte Carlo error of the standard error, relative to the likely one."""
         if self.expected is not None:
             return ratio(self._pooled_mc_error, 2 * self.likely_variance, zero=0.0)
-        return self._pointwise_mc_error
+        parts = self.scaled
+        square = parts.mc_se**2
+        if parts.noise is not None:
+            square = noise_variance(self.likely_sampling, parts.noise, parts.n)
+        return ratio(np.sqrt(square), 2 * self.likely_variance, zero=0.0)
 
     @property
     def _pooled_mc_error(self) -> Floats:
@@ -191,15 +203,6 @@ class Estimates:
         pooled, own = self.pooled_share, self.scaled
         common = self.expected.error * self.expected.variance
         return np.hypot((1 - pooled) * own.mc_se, pooled * common)
-
-    @property
-    def _pointwise_mc_error(self) -> Floats:
-        """Relative Monte Carlo error of the standard error from each point alone."""
-        parts = self.scaled
-        square = parts.mc_se**2
-        if parts.noise is not None:
-            square = noise_variance(self.likely_sampling, parts.noise, parts.n)
-        return ratio(np.sqrt(square), 2 * self.likely_variance, zero=0.0)
 
     @property
     def monte_carlo_share(self) -> Floats:
@@ -312,9 +315,7 @@ def stabilise(
     if noise is None:
         expected = None
     elif expected is not None:
-        if concentration is None:
-            concentration = expected.concentration
-        V_0 = expected.variance
+        concentration, V_0 = expected.concentration, expected.variance
         square = noise_variance(V_0, noise, n)
         if components.orders is not None:
             square = square + (components.orders.relative_mc_error * V_0) ** 2
@@ -322,7 +323,6 @@ def stabilise(
         own = 1 - pooled_share
         V = own * V + pooled_share * V_0
         error = own * np.sqrt(square)
-        concentration = own * concentration + pooled_share * expected.concentration
     nonnegative = ESTIMATORS[components.method].nonnegative
     positive = V if nonnegative else positive_mean(V, error)
     scale = np.broadcast_to(np.asarray(unit, dtype=np.float64), V.shape)
@@ -400,7 +400,7 @@ def estimate(
     orders: HigherOrders | None = None,
     *,
     pooled: PooledVariance | None = None,
-    influence: LeafInfluence | None = None,
+    influence: InfluencePowers | LeafInfluence | None = None,
     pairs: LearnerPairs | None = None,
 ) -> Estimates:
     """Estimate means, variances and degrees of freedom from values of shape (B, m).
@@ -430,7 +430,7 @@ def estimate(
         expected = None
         if pooled is not None and influence is not None:
             own = influence.take(columns).divide(unit)
-            expected = expect_variances(chunk / unit, pooled, own)
+            expected = expect_variances(chunk / unit, pooled, own.powers)
         parts.append(
             stabilise(mean, components, total, unit=unit, limit=most, expected=expected)
         )
@@ -438,11 +438,10 @@ def estimate(
 
 
 def expect_variances(
-    values: Floats, pooled: PooledVariance, influence: LeafInfluence
+    values: Floats, pooled: PooledVariance, influence: InfluencePowers
 ) -> ExpectedVariance:
     """Compute the expected variances of the means of values, shape (B, m)."""
-    n = max(influence.groups[0].shape[1], 1)
-    fixed = influence.variance
+    n, fixed = influence.n_units, influence.variance
     variance = pooled.expected(fixed, values.var(axis=0, ddof=1))
     # What fixed splits do not explain is assumed to be spread evenly over the units.
     fixed = np.clip(fixed, 0.0, variance)
@@ -468,7 +467,7 @@ class Estimation:
     # Weights of pairs of learners, if the jackknife is computed from them
     pairs: LearnerPairs | None = None
 
-    def of(self, values: Floats, influence: LeafInfluence | None = None) -> Estimates:
+    def of(self, values: Floats, influence: InfluencePowers | None = None) -> Estimates:
         """Estimate from values of shape (B, m), with the influence of fixed splits."""
         return estimate(
             *(self.design, values, self.method, self.limit, self.orders),

@@ -91,31 +91,53 @@ def scaled_covariance(
         influence = joint_influence(design, scaled, parts.method, rows)
         sampling = sampling + influence.added_variance(joint=True)
     if pooled is not None and estimates.expected is not None:
-        joint = expect_covariance(scaled, *pooled, estimates)
-        share = np.sqrt(np.broadcast_to(estimates.pooled_share, len(joint)))
-        own = np.sqrt(1 - share**2)
-        sampling = sampling * np.outer(own, own) + joint * np.outer(share, share)
+        joint = _expected_covariance(scaled, *pooled, estimates)
+        diagonal = np.diag(joint)
+        safe = np.where(diagonal > 0, diagonal, 1.0)
+        known = np.where(diagonal > 0, estimates.expected.variance / safe, 0.0)
+        share = np.broadcast_to(estimates.pooled_share, diagonal.shape)
+        scale, own = np.sqrt(share * known), np.sqrt(1 - share)
+        sampling = sampling * np.outer(own, own) + joint * np.outer(scale, scale)
     matrix = sampling + monte_carlo
     return np.asarray((matrix + matrix.T) / 2)
 
 
-def expect_covariance(
+def equivariant_covariance(
+    design: SubsampleDesign,
+    values: Floats,
+    estimates: Estimates,
+    points: RowInfluence | None = None,
+    pooled: tuple[PooledVariance, LeafInfluence] | None = None,
+) -> Floats:
+    """Estimate a covariance that invertible transformations of the values transform.
+
+    The values have the same variance over learners. If variances are pooled, the
+    jackknife and the expected covariance have the same weights for all of them.
+    """
+    parts, scaled = estimates.scaled, values / estimates.unit
+    if pooled is None or estimates.expected is None or parts.noise is None:
+        return scaled_covariance(design, values, estimates, points)
+    jackknife, monte_carlo = estimate_covariance(
+        parts.method, design, scaled, parts.orders
+    )
+    zeta_k = float(parts.zeta_k[0])
+    noise = float(parts.noise[0]) / zeta_k if zeta_k > 0 else 0.0
+    share = pooled[0].typical_share(noise, parts.n)
+    joint = _expected_covariance(scaled, *pooled, estimates)
+    matrix = (1 - share) * jackknife + share * joint + monte_carlo
+    return np.asarray((matrix + matrix.T) / 2)
+
+
+def _expected_covariance(
     values: Floats,
     pooled: PooledVariance,
     influence: LeafInfluence,
     estimates: Estimates,
 ) -> Floats:
-    """Compute the expected covariance from values in the unit of the estimates."""
-    assert estimates.expected is not None
+    """Compute the expected covariance, but for the part near to the data."""
     single = np.atleast_2d(np.cov(values, rowvar=False))
     fixed = influence.divide(estimates.unit).covariance
-    matrix = fixed + max(pooled.ratio - 1.0, 0.0) * pooled.typical * single
-    diagonal = np.diag(matrix)
-    safe = np.where(diagonal > 0, diagonal, 1.0)
-    scale = np.sqrt(np.where(diagonal > 0, estimates.expected.variance / safe, 0.0))
-    matrix = matrix * np.outer(scale, scale)
-    np.fill_diagonal(matrix, estimates.expected.variance)
-    return np.asarray(matrix)
+    return np.asarray(fixed + pooled.split * single)
 
 
 ALIKE = 1e-8  # relative spread over learners below which a combination does not vary

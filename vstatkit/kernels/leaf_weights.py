@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vstatkit._typing import Bools, Floats
+from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.kernels.base import PredictiveModel
 from vstatkit.kernels.residual_trees import StoredStagedKernel
 from vstatkit.kernels.tree import StoredTreeKernel, Tree
-from vstatkit.native._engine import sum_leaf_weights
+from vstatkit.native._engine import sum_influence_powers, sum_leaf_weights
 from vstatkit.workers import current_stop
 
 GROUPS = 8  # groups of trees, whose weights are summed apart
@@ -63,6 +63,36 @@ def leaf_weights(
     return tuple(
         whole[group::GROUPS].multiply(scale[:, None]).tocsr() for group in range(GROUPS)
     )
+
+
+def influence_powers(
+    kernel: StoredTreeKernel,
+    trees: Sequence[Tree],
+    X: Floats,
+    residuals: Floats,
+    *,
+    unit_of_row: Ints | None,
+    n_units: int,
+) -> tuple[Floats, Floats]:
+    """Sum squares and fourth powers of the influences of units on predictions.
+
+    The influence of a unit is the sum over its rows of the mean weight times the
+    residual, (n_rows, outputs). There is no Monte Carlo bias: only products of
+    different groups of trees are added up. Both results have shape (points * outputs,).
+    """
+    squares, fourths = sum_influence_powers(
+        [(tree.nodes, tree.leaf_rows, tree.leaf_shares) for tree in trees],
+        kernel.n_outputs > 1,
+        np.ascontiguousarray(X, dtype=np.float64),
+        np.ascontiguousarray(residuals),
+        None if unit_of_row is None else unit_of_row.astype(np.int32),
+        n_units,
+        GROUPS,
+        current_stop(),
+    )
+    pairs = _count_pairs(1, len(trees), None)[0]
+    quarters = [len(trees[j::4]) for j in range(4)]
+    return squares.ravel() / pairs, fourths.ravel() / float(np.prod(quarters))
 
 
 def _count_pairs(n_points: int, n_trees: int, used: Bools | None) -> Floats:

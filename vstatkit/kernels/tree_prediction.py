@@ -10,7 +10,12 @@ from vstatkit._typing import Floats
 from vstatkit.kernels.base import PredictiveModel
 from vstatkit.kernels.residual_trees import StagedTree, StoredStagedKernel
 from vstatkit.kernels.tree import StoredTreeKernel
-from vstatkit.native._engine import add_dependence, add_trees_at, refuse_beyond
+from vstatkit.native._engine import (
+    add_dependence,
+    add_trees_at,
+    predict_trees_at,
+    refuse_beyond,
+)
 from vstatkit.workers import current_stop
 
 
@@ -48,6 +53,36 @@ def sum_predictions(
         kernel.levels is not None,
     )
     return total
+
+
+def predict_all(
+    kernel: PredictiveModel,
+    learners: Sequence[Any],
+    X: Floats,
+    predict: Callable[[Any], Floats],
+) -> Floats:
+    """Predict with every learner at coded rows, shape (learners, rows * outputs).
+
+    `predict` predicts with one learner, if they are not compiled trees.
+    """
+    if not isinstance(kernel, StoredTreeKernel) or isinstance(
+        kernel, StoredStagedKernel
+    ):
+        return np.stack([predict(learner) for learner in learners])
+    refuse_beyond("query points", len(X))
+    out = np.empty((len(learners), len(X) * kernel.n_outputs))
+    classes = bool(kernel.n_classes)
+    predict_trees_at(
+        [(tree.nodes, tree.shares) for tree in learners],
+        kernel.n_classes or 0,
+        np.ascontiguousarray(X, dtype=np.float64),
+        0.0 if classes else kernel.centre,
+        1.0 if classes else kernel.scale,
+        out,
+        current_stop(),
+        kernel.levels is not None,
+    )
+    return out
 
 
 MOST_AXES = 2  # most axes of a grid

@@ -134,6 +134,9 @@ cdef extern from "predict.hpp" namespace "vstatkit" nogil:
     void c_add_trees "vstatkit::add_trees"(
         const vector[StoredTree]&, int, cbool, const double*, int, int, double, double,
         const double*, double*, Watch&) except +
+    void c_predict_trees "vstatkit::predict_trees"(
+        const vector[StoredTree]&, int, cbool, const double*, int, int, double, double,
+        double*, Watch&) except +
     void find_tree_leaves(const Node*, const double*, int, int, int32_t*,
                           Watch&) except +
 
@@ -152,6 +155,16 @@ cdef extern from "leaf_weights.hpp" namespace "vstatkit" nogil:
     void c_sum_leaf_weights "vstatkit::sum_leaf_weights"(
         const vector[LeafTree]&, cbool, const double*, int, int, const uint8_t*, int,
         int64_t, SparseWeights&, Watch&) except +
+
+    struct RowErrors:
+        const double* residuals
+        const int32_t* unit_of_row
+        int64_t n_units
+        int width
+
+    void c_sum_influence_powers "vstatkit::sum_influence_powers"(
+        const vector[LeafTree]&, cbool, const double*, int, int, const RowErrors&, int,
+        double*, double*, Watch&) except +
 
 
 cdef extern from "dependence.hpp" namespace "vstatkit" nogil:
@@ -617,6 +630,37 @@ def predict_tree_at(nodes, const double[::1] shares, int n_classes,
                      n_points, points.shape[1], &out[0, 0], watch)
 
 
+cdef void _store_trees(list trees, vector[StoredTree]& stored) except *:
+    """Read the nodes and shares of trees, which the list keeps alive."""
+    cdef StoredTree tree
+    cdef const char[::1] view
+    cdef const double[::1] share
+    for nodes, shares in trees:
+        view, share = nodes.view(np.int8), shares
+        tree.nodes = <const Node*> &view[0]
+        tree.n_nodes = view.shape[0] // sizeof(Node)
+        tree.shares = &share[0] if share.shape[0] else NULL
+        stored.push_back(tree)
+
+
+def predict_trees_at(list trees, int n_classes, const double[:, ::1] points,
+                     double centre, double scale, double[:, ::1] out, Stop stop=None,
+                     bint by_levels=False):
+    """Predict with stored trees, pairs of nodes and shares, at row-major points.
+
+    `out`, of shape (trees, points * width), is `centre` plus `scale` times the values.
+    """
+    cdef vector[StoredTree] stored
+    cdef int n_points = points.shape[0]
+    if n_points == 0 or not trees:
+        return
+    _store_trees(trees, stored)
+    cdef Watch watch = _watch(stop)
+    with nogil:
+        c_predict_trees(stored, n_classes, by_levels, &points[0, 0], n_points,
+                        points.shape[1], centre, scale, &out[0, 0], watch)
+
+
 def add_trees_at(list trees, int n_classes, const double[:, ::1] points, double centre,
                  double scale, const double[::1] origin, double[::1] total,
                  Stop stop=None, bint by_levels=False):
@@ -626,18 +670,10 @@ def add_trees_at(list trees, int n_classes, const double[:, ::1] points, double 
     `origin` are added to `total`.
     """
     cdef vector[StoredTree] stored
-    cdef StoredTree tree
-    cdef const char[::1] view
-    cdef const double[::1] share
     cdef int n_points = points.shape[0]
     if n_points == 0:
         return
-    for nodes, shares in trees:  # the list keeps them alive
-        view, share = nodes.view(np.int8), shares
-        tree.nodes = <const Node*> &view[0]
-        tree.n_nodes = view.shape[0] // sizeof(Node)
-        tree.shares = &share[0] if share.shape[0] else NULL
-        stored.push_back(tree)
+    _store_trees(trees, stored)
     cdef Watch watch = _watch(stop)
     with nogil:
         c_add_trees(stored, n_classes, by_levels, &points[0, 0], n_points,
@@ -714,6 +750,52 @@ def find_leaves_at(nodes, const double[:, ::1] points, int32_t[::1] out,
                          points.shape[1], &out[0], watch)
 
 
+cdef void _store_leaf_trees(list trees, vector[LeafTree]& stored) except *:
+    """Read the arrays of trees, which the list keeps alive."""
+    cdef LeafTree tree
+    cdef const char[::1] view
+    cdef const int32_t[::1] row
+    cdef const float[::1] share
+    for nodes, rows, shares in trees:
+        view, row, share = nodes.view(np.int8), rows, shares
+        tree.nodes = <const Node*> &view[0]
+        tree.rows = &row[0] if row.shape[0] else NULL
+        tree.shares = &share[0] if share.shape[0] else NULL
+        stored.push_back(tree)
+
+
+def sum_influence_powers(list trees, bint by_class, const double[:, ::1] points,
+                         const double[:, ::1] residuals, unit_of_row, int64_t n_units,
+                         int n_groups, Stop stop=None):
+    """Sum squares and fourth powers of the units' influences at row-major points.
+
+    Trees are their nodes, rows and shares of rows. Returns two arrays of shape
+    (points, columns of the residuals), products of sums over trees; see
+    `native/leaf_weights.hpp`.
+    """
+    cdef vector[LeafTree] stored
+    cdef RowErrors errors
+    cdef const int32_t[::1] units
+    cdef int n_points = points.shape[0]
+    _store_leaf_trees(trees, stored)
+    errors.residuals, errors.width = &residuals[0, 0], residuals.shape[1]
+    errors.unit_of_row = NULL
+    errors.n_units = n_units
+    if unit_of_row is not None:
+        units = unit_of_row
+        errors.unit_of_row = &units[0]
+    squares, fourths = np.zeros((2, n_points, residuals.shape[1]))
+    cdef double[:, ::1] square_view = squares, fourth_view = fourths
+    if n_points == 0:
+        return squares, fourths
+    cdef Watch watch = _watch(stop)
+    with nogil:
+        c_sum_influence_powers(stored, by_class, &points[0, 0], n_points,
+                               points.shape[1], errors, n_groups, &square_view[0, 0],
+                               &fourth_view[0, 0], watch)
+    return squares, fourths
+
+
 def sum_leaf_weights(list trees, bint by_class, const double[:, ::1] points, used,
                      int n_groups, int64_t n_rows, Stop stop=None):
     """Sum the weights of rows over the trees of each group, at row-major points.
@@ -723,20 +805,11 @@ def sum_leaf_weights(list trees, bint by_class, const double[:, ::1] points, use
     None, marks the trees that count at each point.
     """
     cdef vector[LeafTree] stored
-    cdef LeafTree tree
-    cdef const char[::1] view
-    cdef const int32_t[::1] row
-    cdef const float[::1] share
     cdef const uint8_t[:, ::1] marks
     cdef const uint8_t* use = NULL
     cdef int n_points = points.shape[0]
     cdef SparseWeights sums
-    for nodes, rows, shares in trees:  # the list keeps them alive
-        view, row, share = nodes.view(np.int8), rows, shares
-        tree.nodes = <const Node*> &view[0]
-        tree.rows = &row[0] if row.shape[0] else NULL
-        tree.shares = &share[0] if share.shape[0] else NULL
-        stored.push_back(tree)
+    _store_leaf_trees(trees, stored)
     if used is not None and n_points:
         marks = used
         use = &marks[0, 0]

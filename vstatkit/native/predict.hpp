@@ -182,6 +182,20 @@ inline void add_trees(const std::vector<StoredTree>& trees, int n_classes, bool 
     }
 }
 
+// Write the predictions of every tree, in the unit of the response, to `out`, which has a
+// row for each tree.
+inline void predict_trees(const std::vector<StoredTree>& trees, int n_classes,
+                          bool by_levels, const double* points, int n_points, int p,
+                          double centre, double scale, double* out, Watch& watch) {
+    const size_t size = static_cast<size_t>(n_points) * (n_classes > 2 ? n_classes : 1);
+    for (const StoredTree& tree : trees) {
+        predict_tree(tree.nodes, tree.n_nodes, tree.shares, n_classes, by_levels, points,
+                     n_points, p, out, watch);
+        for (size_t j = 0; j < size; ++j) out[j] = centre + scale * out[j];
+        out += size;
+    }
+}
+
 }  // namespace vstatkit
 
 #endif

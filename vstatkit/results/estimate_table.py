@@ -24,8 +24,8 @@ from vstatkit.inference.linear_tests import (
     check_replicates,
     covariance,
     directions,
+    equivariant_covariance,
     joint_df,
-    scaled_covariance,
     wald_test,
 )
 from vstatkit.inference.normality import influence_normality
@@ -815,7 +815,7 @@ def _uncorrelated_directions(
     check_memory({COVARIANCES: covariance_bytes(rank)})
     if own.scaled.df is not None:
         check_replicates(rank, own.scaled.df)
-    matrix = scaled_covariance(
+    matrix = equivariant_covariance(
         tests.design, tests.values, own, tests.points, tests._joint_pooling
     )
     vectors = np.linalg.eigh(matrix * np.outer(own.unit, own.unit))[1]

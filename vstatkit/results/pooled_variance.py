@@ -34,7 +34,7 @@ def with_pooled_variance(results: "EnsembleResults") -> "EnsembleResults":
     unit_of_row = recipe.task.unit_of_row
     trees = predictor.learners[: results.B]
     forest = ForestData(kernel, results.design, unit_of_row, trees)
-    measured = measure_pooled_variance(forest, orders, recipe.oob, n_jobs=recipe.n_jobs)
+    measured = measure_pooled_variance(forest, orders, n_jobs=recipe.n_jobs)
     if measured is None:
         return results
     pooled, residuals = measured

@@ -40,6 +40,7 @@ from vstatkit.inference.intervals import (
     prediction_tails,
 )
 from vstatkit.inference.skew_correction import noise_of_skew, shrink_skew
+from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, derive_table, mean_frame
 from vstatkit.results.labels import label_texts
@@ -462,10 +463,12 @@ class PredictionResults(EstimateTable):
     @cached_property
     def leaf_influence(self) -> LeafInfluence | None:
         """Influence of the units if the splits of the trees were fixed."""
-        if self.estimates.expected is None:
+        residuals = self.results.row_residuals
+        if self.estimates.expected is None or residuals is None:
             return None
-        how = estimation_of(self.results)
-        return predictor_of(self.results).influence(self.X, how)
+        predictor = predictor_of(self.results)
+        kernel = cast("StoredTreeKernel", predictor.kernel)
+        return residuals.influence(kernel, predictor.learners, self.X)
 
     @property
     def B(self) -> int:  # noqa: N802
@@ -681,8 +684,7 @@ def typical_estimates(
     if min(B, FEWEST_LEARNERS) > L or predictor.n_kept < L:
         return None
     part = predictor.first(L)
-    influence = part.influence(some, how) if how.pooled is not None else None
-    return how.of(part.values(some)[:L], influence)
+    return how.of(part.values(some)[:L], part.powers(some, how))
 
 
 def typical_support(support: Support, typical: Estimates | None, units: int) -> Support:

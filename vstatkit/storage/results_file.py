@@ -212,6 +212,7 @@ def _pack_learners(results: EstimateTable, arrays: Arrays) -> dict[str, Any]:
     residuals = results.row_residuals
     if residuals is not None and packed["predictor"] is not None:
         arrays["row_residuals"] = residuals.residuals
+        arrays["residual_unit"] = np.array([residuals.unit])
         if residuals.unit_of_row is not None:
             arrays["row_units"] = residuals.unit_of_row
     if results.effect_values is not None:
@@ -237,6 +238,7 @@ def _pack_influence(influence: LeafInfluence, arrays: Arrays, prefix: str) -> No
     table = sparse.vstack(influence.groups, format="csr")
     for name in SPARSE:
         arrays[prefix + name] = getattr(table, name)
+    arrays[prefix + "unit"] = np.array([influence.unit])
 
 
 def _unpack_influence(
@@ -248,7 +250,8 @@ def _unpack_influence(
     data = take_floats(arrays, prefix + "data", 1)
     table = _unpack_sparse(arrays, prefix, data, GROUPS * m, n)
     return LeafInfluence(
-        tuple(table[group * m : (group + 1) * m] for group in range(GROUPS))
+        tuple(table[group * m : (group + 1) * m] for group in range(GROUPS)),
+        _unpack_unit(arrays, prefix + "unit"),
     )
 
 
@@ -284,7 +287,13 @@ def _unpack_row_residuals(
     several = kernel.n_outputs > 1
     last = largest_leaf_row(predictor.learners, by_class=several)
     check(last < info.nobs, "a leaf has a row that there is not.")
-    return RowResiduals(residuals, units, n)
+    return RowResiduals(residuals, units, n, _unpack_unit(arrays, "residual_unit"))
+
+
+def _unpack_unit(arrays: Arrays, name: str) -> float:
+    unit = take_floats(arrays, name, 1)
+    check(unit.size == 1 and unit.item() > 0, "a unit is not positive.")
+    return float(unit.item())
 
 
 def _stack_fields(record: Support | Tails) -> Floats:
@@ -474,8 +483,9 @@ LEAVES, EFFECT_LEAVES = "leaf_", "effect_leaf_"  # prefixes of influences by lea
 SPARSE = ("data", "indices", "indptr")  # arrays of a sparse table
 # Arrays that any file may contain, besides those of the learners' codecs.
 ARRAYS = (
-    *("pooled", "row_residuals", "row_units"),
-    *(prefix + name for prefix in (LEAVES, EFFECT_LEAVES) for name in SPARSE),
+    *("pooled", "row_residuals", "row_units", "residual_unit"),
+    *(LEAVES + name for name in (*SPARSE, "unit")),
+    *(EFFECT_LEAVES + name for name in (*SPARSE, "unit")),
     *("values", "null", "limit", "support", "tails", "effects", "residuals"),
     *("reference", "orders", "typical_numbers", "frame_numbers"),
     *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),

@@ -318,7 +318,9 @@ class PresenceEstimator(SumEstimator):
         zeta_k = values.var(axis=0, ddof=1)
         factor = 1.0 if orders is None else orders.factor
         sampling = factor * pairs.jackknife(values)
-        return self._assemble(design, len(values), sampling, zeta_k, pairs.odds, orders)
+        return self._assemble(
+            *(design, len(values), sampling, zeta_k), odds=pairs.odds, orders=orders
+        )
 
     def from_sums(
         self, design: SubsampleDesign, sums: EnsembleSums, orders: HigherOrders | None
@@ -339,7 +341,7 @@ class PresenceEstimator(SumEstimator):
         noise = odds * monte_carlo
         powers = (presence.left_out, presence.cubic, presence.quartic)
         return replace(
-            self._assemble(design, B, sampling, zeta_k, odds, orders),
+            self._assemble(*(design, B, sampling, zeta_k), odds=odds, orders=orders),
             concentration=influence_concentration(
                 presence.left_out, presence.quartic, noise, n
             ),
@@ -352,6 +354,7 @@ class PresenceEstimator(SumEstimator):
         B: float,
         sampling: Floats,
         zeta_k: Floats,
+        *,
         odds: float,
         orders: HigherOrders | None,
     ) -> VarianceComponents:

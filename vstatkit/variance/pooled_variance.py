@@ -39,14 +39,15 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.text import short_repr
+from vstatkit.variance.formulas import noise_variance
 
 # Relative spread of variances about the expected ones: 0.03 to 0.26 over the points of
 # eight designs, and the error of the ratio.
 SPREAD = 0.3
 # The drift of the ratio: its logarithm is lower by this, over the root of n, than in
-# large samples; 2.4 to 5.3 with leaves of one row in four designs of 50 to 2,000 rows,
-# and 8 with leaves of five.
-DRIFT = 4.5
+# large samples. In eight combinations of designs and options with 50 to 2,000 rows it
+# was 2 to 5 with leaves of one row, and 8 with leaves of five.
+DRIFT = 6.0
 # Values of A over the typical one from which a point is near to the data.
 NEAR = 2.0
 LEAST_RATIO = 0.5  # smallest ratio of the variance to A
@@ -70,9 +71,23 @@ class PooledVariance:
         least = 0.1 * self.typical * zeta_k  # A is a difference, and may be negative
         A = np.maximum(fixed, least)
         excess = np.maximum(A - NEAR * self.typical * zeta_k, 0.0)
-        far = min(self.ratio, 1.0) * A
-        far = far + max(self.ratio - 1.0, 0.0) * self.typical * zeta_k
+        far = min(self.ratio, 1.0) * A + self.split * zeta_k
         return np.asarray(far + self.near * excess)
+
+    @property
+    def split(self) -> float:
+        """The part of the variance of a single tree that is due to its splits, beta."""
+        return max(self.ratio - 1.0, 0.0) * self.typical
+
+    def typical_share(self, noise: float, n: int) -> float:
+        """Return the weight of the expected variance at a new point.
+
+        `noise` is the Monte Carlo variance of one influence over the variance of a
+        single tree, and n the number of units.
+        """
+        typical = np.array(self.ratio * self.typical)
+        square = float(noise_variance(typical, np.array(noise), n))
+        return square / (square + float(self.spread * typical) ** 2)
 
 
 class ExpectedVariance(NamedTuple):
@@ -97,6 +112,6 @@ def correct_drift(ratio: float, n_block: int, n: int) -> float:
     """Extrapolate the ratio from blocks of `n_block` units to all n.
 
     >>> round(correct_drift(2.0, 400, 10_000), 3)
-    2.395
+    2.542
     """
     return float(ratio * np.exp(DRIFT * (n_block**-0.5 - n**-0.5)))
