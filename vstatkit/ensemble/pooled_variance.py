@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vstatkit._typing import Bools, Floats, Ints
+from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.kernels.leaf_weights import has_leaf_rows
 from vstatkit.kernels.residual_trees import StagedKernel
@@ -48,6 +48,8 @@ NEAR_TREES = 256  # trees whose pairs are compared at rows near to the data
 # Standard deviations, before it is measured, of the additional part of A near to the
 # data; and the least mean excess of A from which it is measured.
 NEAR_SPREAD, LEAST_EXCESS = 2.0, 0.01
+PARENTS = 4  # most rows that the features of a new point come from
+LEAST_NEAR = -0.7  # smallest additional part, so that the sum stays above a part of A
 RATIO_ERROR = 0.12  # relative Monte Carlo error of the ratio; measured 0.06 to 0.15
 
 
@@ -65,17 +67,9 @@ class ForestData(NamedTuple):
         rows = np.arange(len(self.kernel.y))
         return rows if self.unit_of_row is None else self.unit_of_row
 
-    def absent(self, rows: Ints, L: int) -> Bools:
-        """Return which of the first L trees saw no unit of the rows, (rows, L)."""
-        absent, units = np.empty((len(rows), L), dtype=bool), self.unit[rows]
-        for b in range(L):
-            absent[:, b] = to_dense(self.design.counts(b, b + 1))[0, units] == 0
-        return absent
-
-    def predict(self, rows: Ints, trees: Sequence[Tree]) -> Floats:
-        """Predict training rows, shape (trees, rows, outputs)."""
-        X = np.ascontiguousarray(self.kernel.X[rows])
-        return np.stack([self.kernel.predict(tree, X) for tree in trees])
+    def predict(self, X: Floats) -> Floats:
+        """Predict with every tree, shape (trees, points * outputs)."""
+        return np.stack([self.kernel.predict(tree, X).ravel() for tree in self.trees])
 
 
 def can_pool(kernel: object, design: SubsampleDesign) -> bool:
@@ -121,19 +115,16 @@ def measure_pooled_variance(
     if residuals is None:
         return None
     rng = stream(design.seed, 1, Purpose.POOLING)
-    n_rows = len(kernel.y)
-    rows = np.sort(rng.choice(n_rows, min(n_rows, ROWS), replace=False))
-    absent = forest.absent(rows, len(forest.trees))
-    values = forest.predict(rows, forest.trees)
-    spread = _variance_where(values, absent)
-    X = np.ascontiguousarray(kernel.X[rows])
-    fixed = residuals.influence(kernel, forest.trees, X, absent).variance
+    X = new_points(kernel.X, kernel.levels, rng)
+    spread = forest.predict(X).var(axis=0, ddof=1)
+    fixed = residuals.powers(kernel, forest.trees, X).variance
     typical = fixed.sum() / spread.sum() if spread.sum() > 0 else 0.0
     ratio = measure_ratio(forest, n_jobs=n_jobs)
     if not (typical > 0 and ratio > 0):
         return None
     pooled = PooledVariance(ratio, RATIO_ERROR, float(typical), 0.0)
-    near = _measure_near(forest, values, residuals, X, pooled)
+    # Single rows have much of the influence there, and higher orders a smaller part.
+    near = _measure_near(forest, 1 / (1 + orders.rho / 2), residuals, pooled)
     unit = scale if kernel.n_classes is None else 1.0
     return replace(pooled, near=near), replace(residuals, unit=unit)
 
@@ -148,12 +139,12 @@ def out_of_bag_residuals(forest: ForestData) -> RowResiduals | None:
     n, K = len(kernel.y), kernel.n_outputs
     low, high = OUT_OF_BAG_TREES
     L = min(len(forest.trees), int(np.clip(OUT_OF_BAG_PREDICTIONS / n, low, high)))
-    rows = np.arange(n)
     total, squares, times = np.zeros((n, K)), np.zeros((n, K)), np.zeros((n, 1))
     origin = kernel.predict(forest.trees[0], np.ascontiguousarray(kernel.X[:1]))
     for b in range(L):
         out = to_dense(design.counts(b, b + 1))[0][forest.unit] == 0
-        predicted = forest.predict(rows[out], forest.trees[b : b + 1])[0] - origin
+        X = np.ascontiguousarray(kernel.X[out])
+        predicted = kernel.predict(forest.trees[b], X) - origin
         total[out] += predicted
         squares[out] += predicted**2
         times[out] += 1
@@ -180,28 +171,40 @@ def _responses(kernel: TreeKernel) -> Floats:
     return np.asarray(member, dtype=np.float64)
 
 
-def _variance_where(values: Floats, used: Bools) -> Floats:
-    """Compute variances over the trees in use, shape (rows * outputs,)."""
-    mask = used.T[:, :, None]
-    times = np.maximum(mask.sum(axis=0), 1)
-    mean = np.where(mask, values, 0.0).sum(axis=0) / times
-    squares = (np.where(mask, values - mean, 0.0) ** 2).sum(axis=0)
-    return np.asarray(squares / np.maximum(times - 1, 1)).ravel()
+def new_points(
+    X: Floats, levels: tuple[int, ...] | None, rng: np.random.Generator
+) -> Floats:
+    """Draw points that resemble the rows of X and are not among them.
+
+    Each takes its features from up to four rows. Points with a single feature, if it is
+    a number, lie between two neighbouring rows.
+    """
+    n, p = X.shape
+    m = min(n, ROWS)
+    if p == 1 and levels is None:
+        ordered = np.sort(X[:, 0])
+        gap = rng.integers(n - 1, size=m)
+        middle = (ordered[gap] + ordered[gap + 1]) / 2
+        return np.ascontiguousarray(middle[:, None])
+    parents = min(p, PARENTS)
+    rows = rng.integers(n, size=(m, parents))
+    chosen = rng.permuted(np.tile(np.arange(p) % parents, (m, 1)), axis=1)
+    places = np.take_along_axis(rows, chosen, axis=1)
+    return np.ascontiguousarray(np.take_along_axis(X, places, axis=0))
 
 
 def measure_ratio(forest: ForestData, *, n_jobs: int | None = None) -> float:
     """Measure the ratio c of V to A, on forests that are grown on disjoint blocks.
 
     Every partition deals the units out to blocks, at random. A forest on each block
-    predicts rows of the others. The variance between blocks is that of the forests for
-    samples of this size, after the Monte Carlo part is subtracted; both it and A are
-    added up over rows, outputs and partitions.
+    predicts new points. The variance between blocks is that of the forests for samples
+    of this size, after the Monte Carlo part is subtracted; both it and A are added up
+    over points, outputs and partitions.
     """
-    kernel, design = forest.kernel, forest.design
+    design = forest.design
     n = design.n
     n_blocks = int(np.clip(n // BLOCK_UNITS, *BLOCKS))
     size = min(n // n_blocks, MOST_BLOCK_UNITS)
-    n_rows = len(kernel.y)
     variance = fixed = 0.0
     for partition in range(PARTITIONS):
         rng = stream(design.seed, 2 + partition, Purpose.POOLING)
@@ -209,23 +212,15 @@ def measure_ratio(forest: ForestData, *, n_jobs: int | None = None) -> float:
         block_of_unit = np.full(n, -1)
         block_of_unit[dealt.ravel()] = np.repeat(np.arange(n_blocks), size)
         block = block_of_unit[forest.unit]
-        rows = rng.choice(n_rows, min(n_rows, ROWS), replace=False)
-        X = np.ascontiguousarray(kernel.X[rows])
+        X = new_points(forest.kernel.X, forest.kernel.levels, rng)
         parts = [
             _grow_block(forest, np.flatnonzero(block == g), X, partition, n_jobs)
             for g in range(n_blocks)
         ]
-        means, spreads, splits = (
-            np.array(part).reshape(n_blocks, len(rows), -1)
-            for part in zip(*parts, strict=True)
-        )
-        other = (block[rows][None] != np.arange(n_blocks)[:, None])[:, :, None]
-        times = other.sum(axis=0)
-        mean = np.where(other, means, 0.0).sum(axis=0) / times
-        between = np.where(other, means - mean, 0.0) ** 2
-        monte_carlo = np.where(other, spreads, 0.0).sum(axis=0) / times / BLOCK_TREES
-        variance += float((between.sum(axis=0) / (times - 1) - monte_carlo).sum())
-        fixed += float((np.where(other, splits, 0.0).sum(axis=0) / times).sum())
+        means, spreads, splits = (np.array(part) for part in zip(*parts, strict=True))
+        between = means.var(axis=0, ddof=1) - spreads.mean(axis=0) / BLOCK_TREES
+        variance += float(between.sum())
+        fixed += float(splits.mean(axis=0).sum())
     if not fixed > 0:
         return np.nan
     return max(correct_drift(variance / fixed, size, n), LEAST_RATIO)
@@ -272,21 +267,21 @@ def _block_options(options: Mapping[str, float], drawn: float) -> dict[str, floa
 
 
 def _measure_near(
-    forest: ForestData,
-    values: Floats,
-    residuals: RowResiduals,
-    X: Floats,
-    pooled: PooledVariance,
+    forest: ForestData, factor: float, residuals: RowResiduals, pooled: PooledVariance
 ) -> float:
     """Measure the additional part of A near to the data, at training rows.
 
-    The mean jackknife is compared with the mean expected variance, in units of the
-    variance of a single tree. The answer is averaged with zero, by precision.
+    The mean jackknife, times the factor for higher orders, is compared with the mean
+    expected variance, in units of the variance of a single tree. The answer is averaged
+    with zero, by precision.
     """
     kernel, trees = forest.kernel, forest.trees
-    B = len(trees)
-    wide = values.reshape(B, -1)
-    zeta = wide.var(axis=0, ddof=1)
+    rng = stream(forest.design.seed, 0, Purpose.POOLING)
+    n_rows = len(kernel.y)
+    rows = np.sort(rng.choice(n_rows, min(n_rows, ROWS), replace=False))
+    X = np.ascontiguousarray(kernel.X[rows])
+    values = forest.predict(X)
+    zeta = values.var(axis=0, ddof=1)
     live = zeta > 0
     if not live.any():
         return 0.0
@@ -295,9 +290,9 @@ def _measure_near(
     excess = float(np.maximum(A - NEAR * pooled.typical, 0.0).mean())
     if excess < LEAST_EXCESS:
         return 0.0
-    L = min(B, NEAR_TREES)
-    sums: PairSums = compare_presence(forest.design, L, wide[:L, live])
-    difference = sums.q_1 - float(pooled.expected(A, one).mean())
-    error = sums.share_error / excess
+    L = min(len(trees), NEAR_TREES)
+    sums: PairSums = compare_presence(forest.design, L, values[:L, live])
+    difference = factor * sums.q_1 - float(pooled.expected(A, one).mean())
+    error = factor * sums.share_error / excess
     weight = NEAR_SPREAD**2 / (NEAR_SPREAD**2 + error**2)
-    return float(max(weight * difference / excess, -0.5))
+    return float(max(weight * difference / excess, LEAST_NEAR))

@@ -323,8 +323,8 @@ def _range(shares: pd.Series) -> str:
 
 def _influence(table: EstimateTable) -> str | None:
     """Name the most influential observation, cluster or shard."""
-    if not enough_units(table):
-        return None
+    if not enough_units(table) or table.estimates.expected is not None:
+        return None  # influences of few trees are mostly noise
     shown = shown_rows(table.labels)
     if len(shown) == len(table.labels):
         frame = table.most_influential

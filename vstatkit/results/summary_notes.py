@@ -8,7 +8,7 @@ import pandas as pd
 
 from vstatkit.ensemble.evaluation import OOB_ROWS
 from vstatkit.ensemble.sampling_plan import jackknife_learners
-from vstatkit.inference.estimates import MIN_DF
+from vstatkit.inference.estimates import MIN_DF, Estimates
 from vstatkit.inference.normality import MIN_OBSERVATIONS
 from vstatkit.inference.stopping import TOL, Shrinkage, round_up
 from vstatkit.kernels.base import KernelKind
@@ -401,11 +401,25 @@ def _shards_note(results: EstimateTable) -> str | None:
     )
 
 
+def _pooled_note(estimates: Estimates) -> str:
+    """Report which part of the sampling variance is pooled."""
+    ends = (np.min(estimates.pooled_share), np.max(estimates.pooled_share))
+    share = " to ".join(dict.fromkeys(f"{end:.0%}" for end in ends))
+    return (
+        f"So few trees say little about a single prediction: {share} of the sampling "
+        "variance is pooled, that is, derived from what all predictions of the forest "
+        "have in common, and the rest is the jackknife of the prediction itself. More "
+        "trees reduce this share."
+    )
+
+
 def _variance_problems(results: EstimateTable) -> Iterator[str]:
     """Report variances that are negative, bounded or out of range."""
     parts, estimates, m = results.components, results.estimates, len(results.labels)
     negative = int((parts.sampling < 0).sum())
-    if negative and parts.df is None:
+    if estimates.expected is not None:
+        yield _pooled_note(estimates)
+    elif negative and parts.df is None:
         yield (
             f"The raw sampling variance is negative for {negative} of {m} estimates; "
             "the std err uses its posterior mean given that it is positive. Grow more "
