@@ -22,7 +22,7 @@ from vstatkit.sampling.design import (
 )
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.formulas import noise_variance
-from vstatkit.variance.higher_orders import HigherOrders, PairSums, compare_presence
+from vstatkit.variance.higher_orders import HigherOrders, compare_presence
 from vstatkit.variance.leaf_influence import RowResiduals
 from vstatkit.variance.pooled_variance import (
     LEAST_RATIO,
@@ -272,8 +272,8 @@ def _measure_near(
     """Measure the additional part of A near to the data, at training rows.
 
     The mean jackknife, times the factor for higher orders, is compared with the mean
-    expected variance, in units of the variance of a single tree. The answer is averaged
-    with zero, by precision.
+    expected variance, both relative to the mean variance of a single tree. The answer
+    is averaged with zero, by precision.
     """
     kernel, trees = forest.kernel, forest.trees
     rng = stream(forest.design.seed, 0, Purpose.POOLING)
@@ -282,17 +282,15 @@ def _measure_near(
     X = np.ascontiguousarray(kernel.X[rows])
     values = forest.predict(X)
     zeta = values.var(axis=0, ddof=1)
-    live = zeta > 0
-    if not live.any():
+    if not zeta.any():
         return 0.0
-    fixed = residuals.powers(kernel, trees, X).variance
-    A, one = fixed[live] / zeta[live], np.ones(int(live.sum()))
-    excess = float(np.maximum(A - NEAR * pooled.typical, 0.0).mean())
+    A, unit = residuals.powers(kernel, trees, X).variance, zeta.mean()
+    excess = float(np.maximum(A - NEAR * pooled.typical * zeta, 0.0).mean() / unit)
     if excess < LEAST_EXCESS:
         return 0.0
     L = min(len(trees), NEAR_TREES)
-    sums: PairSums = compare_presence(forest.design, L, values[:L, live])
-    difference = factor * sums.q_1 - float(pooled.expected(A, one).mean())
+    sums = compare_presence(forest.design, L, values[:L], standardise=False)
+    difference = factor * sums.q_1 - float(pooled.expected(A, zeta).mean() / unit)
     error = factor * sums.share_error / excess
     weight = NEAR_SPREAD**2 / (NEAR_SPREAD**2 + error**2)
     return float(max(weight * difference / excess, LEAST_NEAR))

@@ -145,18 +145,27 @@ class PairSums(NamedTuple):
 
 
 def sum_pairs(
-    presence: Any, values: Floats, chances: PairChances, weights: Floats | None = None
+    presence: Any,
+    values: Floats,
+    chances: PairChances,
+    weights: Floats | None = None,
+    *,
+    standardise: bool = True,
 ) -> PairSums:
     """Compare all pairs of learners with reference values (L, r), block after block.
 
     `presence` are indicators (L, n) in single precision, dense or sparse: overlaps are
     whole numbers, which it holds exactly. `weights` are those of the learners of a
     complete design, in which a learner is compared with itself too: a mean over all
-    subsamples has no Monte Carlo bias.
+    subsamples has no Monte Carlo bias. Unless every value is to be standardised, they
+    all are divided by one number, so that their mean variance is one.
     """
     L, n = presence.shape
     share = np.full(L, 1.0) if weights is None else weights * (L / weights.sum())
     h = _standardise(values, share)
+    if not standardise:
+        deviation = values[:, np.ptp(values, axis=0) > 0].std(axis=0)
+        h = h * (deviation / np.sqrt(np.mean(deviation**2)))
     size = np.asarray(presence.sum(axis=1, dtype=np.float64))
     rows, squares = np.zeros((2, L)), np.zeros(3)
     for start in range(0, L, BLOCK):
@@ -179,10 +188,13 @@ def sum_pairs(
     return PairSums(float(q_1), float(q_2), rows / (L - 1), squares / pairs)
 
 
-def compare_presence(design: SubsampleDesign, L: int, values: Floats) -> PairSums:
+def compare_presence(
+    design: SubsampleDesign, L: int, values: Floats, *, standardise: bool = True
+) -> PairSums:
     """Compare the pairs of the first L learners, with values of shape (L, r)."""
     chances = pair_chances(design.n, design.k, replace=design.replace)
-    return sum_pairs(_indicators(design.counts(0, L)), values, chances)
+    presence = _indicators(design.counts(0, L))
+    return sum_pairs(presence, values, chances, standardise=standardise)
 
 
 def _products(first: Floats, second: Floats) -> Floats:
