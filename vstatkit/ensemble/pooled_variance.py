@@ -32,13 +32,17 @@ from vstatkit.variance.pooled_variance import (
     correct_drift,
 )
 
-LEAST_POOLED = 0.1  # smallest weight of pooled variances for which they are measured
+# Smallest typical weight of pooled variances for which they are measured. It is below
+# this where the Monte Carlo error of a standard error is within the default tolerance.
+LEAST_POOLED = 0.4
 LEAST_UNITS = 100  # least number of units whose blocks are large enough
-BLOCK_UNITS = 500  # units of a block, unless there are few or many blocks
-BLOCKS = (4, 8)  # fewest and most blocks
+# Blocks are so few that trees on them have this many leaves, if possible.
+LEAVES_ON_BLOCKS = 300
+BLOCKS = (2, 8)  # fewest and most blocks
 MOST_BLOCK_UNITS = 4000  # most units of a block: the ratio hardly depends on it
-PARTITIONS = 3  # partitions into blocks
-BLOCK_TREES = 24  # trees grown on each block
+# Degrees of freedom of the variances between blocks, by repeated partitions.
+BLOCK_DF = 6
+BLOCK_TREES = 20  # trees grown on each block
 BLOCK_LEAVES = 20  # least leaves of a tree on a block, by reducing `min_samples_leaf`
 ROWS = 400  # rows at which variances are added up
 # Trees that predict out of bag: as many predictions, within these bounds.
@@ -202,41 +206,53 @@ def measure_ratio(forest: ForestData, *, n_jobs: int | None = None) -> float:
     over points, outputs and partitions.
     """
     design = forest.design
-    n = design.n
-    n_blocks = int(np.clip(n // BLOCK_UNITS, *BLOCKS))
+    n, leaves = design.n, _count_leaves(forest.trees)
+    n_blocks = int(np.clip(leaves / LEAVES_ON_BLOCKS, *BLOCKS))
     size = min(n // n_blocks, MOST_BLOCK_UNITS)
-    variance = fixed = 0.0
-    for partition in range(PARTITIONS):
+    partitions = -(-BLOCK_DF // (n_blocks - 1))
+    variance = fixed = on_blocks = 0.0
+    for partition in range(partitions):
         rng = stream(design.seed, 2 + partition, Purpose.POOLING)
         dealt = rng.permutation(n)[: size * n_blocks].reshape(n_blocks, size)
         block_of_unit = np.full(n, -1)
         block_of_unit[dealt.ravel()] = np.repeat(np.arange(n_blocks), size)
         block = block_of_unit[forest.unit]
         X = new_points(forest.kernel.X, forest.kernel.levels, rng)
+        # Forests with common random numbers would differ too little.
+        seeds = rng.integers(2**63, size=n_blocks)
         parts = [
-            _grow_block(forest, np.flatnonzero(block == g), X, partition, n_jobs)
-            for g in range(n_blocks)
+            _grow_block(forest, np.flatnonzero(block == g), X, int(seed), n_jobs)
+            for g, seed in enumerate(seeds)
         ]
-        means, spreads, splits = (np.array(part) for part in zip(*parts, strict=True))
+        means, spreads, splits, counts = map(np.array, zip(*parts, strict=True))
+        on_blocks += float(counts.mean()) / partitions
         between = means.var(axis=0, ddof=1) - spreads.mean(axis=0) / BLOCK_TREES
         variance += float(between.sum())
         fixed += float(splits.mean(axis=0).sum())
     if not fixed > 0:
         return np.nan
-    return max(correct_drift(variance / fixed, size, n), LEAST_RATIO)
+    return max(correct_drift(variance / fixed, on_blocks, leaves), LEAST_RATIO)
+
+
+def _count_leaves(trees: Sequence[Tree]) -> float:
+    """Count the leaves of a tree, on average over some of them."""
+    some = trees[:BLOCK_TREES]
+    return float(np.mean([np.sum(tree.nodes["feature"] < 0) for tree in some]))
 
 
 def _grow_block(
-    forest: ForestData, rows: Ints, X: Floats, partition: int, n_jobs: int | None
-) -> tuple[Floats, Floats, Floats]:
-    """Grow trees on some rows; return means, variances and A at the points X."""
+    forest: ForestData, rows: Ints, X: Floats, seed: int, n_jobs: int | None
+) -> tuple[Floats, Floats, Floats, float]:
+    """Grow trees on some rows.
+
+    Return their means, variances and A at the points X, and the leaves of a tree.
+    """
     kernel, design = forest.kernel, forest.design
     unit_of_row, n_units = None, rows.size
     if forest.unit_of_row is not None:
         labels, unit_of_row = np.unique(forest.unit[rows], return_inverse=True)
         n_units = labels.size
     k = max(1, round(design.k * n_units / design.n))
-    seed = (design.seed + 1 + partition) % 2**63
     own = IidDesign(n_units, k, design.replace, seed)
     per_unit = rows.size / n_units
     part = replace(
@@ -244,25 +260,32 @@ def _grow_block(
         X=np.ascontiguousarray(kernel.X[rows]),
         y=np.ascontiguousarray(kernel.y[rows]),
         weights=None if kernel.weights is None else kernel.weights[rows],
-        options=_block_options(kernel.options, k * per_unit),
+        options=_block_options(kernel.options, k * per_unit, k / design.k),
     )
     task = Task(part, own, X, unit_of_row, keep=True, oob=False)
     grown = evaluate(task, 0, BLOCK_TREES, n_jobs=n_jobs, progress=False)
     block = ForestData(part, own.with_size(BLOCK_TREES), unit_of_row, grown.learners)
     residuals = out_of_bag_residuals(block)
-    values = grown.values
-    if residuals is None:
-        return values.mean(axis=0), values.var(axis=0, ddof=1), np.zeros(len(values.T))
-    fixed = residuals.powers(part, grown.learners, X).variance
-    return values.mean(axis=0), values.var(axis=0, ddof=1), fixed
+    mean, spread = grown.values.mean(axis=0), grown.values.var(axis=0, ddof=1)
+    fixed = np.zeros_like(mean)
+    if residuals is not None:
+        fixed = residuals.powers(part, grown.learners, X).variance
+    return mean, spread, fixed, _count_leaves(grown.learners)
 
 
-def _block_options(options: Mapping[str, float], drawn: float) -> dict[str, float]:
-    """Reduce limits of leaves that would leave a tree on a block with few of them."""
+def _block_options(
+    options: Mapping[str, float], drawn: float, share: float
+) -> dict[str, float]:
+    """Reduce limits of leaves that would leave a tree on a block with few of them.
+
+    `drawn` rows are drawn from a block, which is a `share` of the rows that a tree is
+    grown on otherwise. Trees with few leaves have as few on blocks.
+    """
     changed = dict(options)
-    most = max(1, int(drawn / BLOCK_LEAVES))
-    changed["min_samples_leaf"] = min(int(options["min_samples_leaf"]), most)
-    changed["min_samples_split"] = min(int(options["min_samples_split"]), 2 * most)
+    for name, times in (("min_samples_leaf", 1), ("min_samples_split", 2)):
+        limit = int(options[name])
+        most = max(1, int(times * drawn / BLOCK_LEAVES), round(limit * share))
+        changed[name] = min(limit, most)
     return changed
 
 

@@ -163,8 +163,6 @@ class Tree:
 
     def forget_leaf_rows(self) -> "Tree":
         """Return the tree without the rows of its leaves."""
-        if self.leaf_rows is None:
-            return self
         nodes = self.nodes.copy()
         nodes["right"][nodes["feature"] == -1] = 0
         nodes["value"][nodes["feature"] < -1] = 0.0

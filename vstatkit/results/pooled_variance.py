@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from vstatkit.ensemble.pooled_variance import ForestData, measure_pooled_variance
+from vstatkit.kernels.leaf_weights import has_leaf_rows
 from vstatkit.kernels.tree import TreeKernel
 from vstatkit.variance.leaf_influence import LeafInfluence
 from vstatkit.variance.registry import ESTIMATORS
@@ -31,12 +32,15 @@ def with_pooled_variance(results: "EnsembleResults") -> "EnsembleResults":
     kept = predictor.n_kept >= results.B and not predictor.refits
     if stacked or not kept or at is None or not isinstance(kernel, TreeKernel):
         return results
+    if not has_leaf_rows(kernel, predictor.learners):
+        return results
     unit_of_row = recipe.task.unit_of_row
     trees = predictor.learners[: results.B]
     forest = ForestData(kernel, results.design, unit_of_row, trees)
     measured = measure_pooled_variance(forest, orders, n_jobs=recipe.n_jobs)
-    if measured is None:
-        return results
+    if measured is None:  # nothing else needs the rows of leaves
+        bare = [replace(tree, leaf_rows=None, leaf_shares=None) for tree in trees]
+        return replace(results, predictor=replace(predictor, learners=bare))
     pooled, residuals = measured
     influence = residuals.influence(kernel, trees, at)
     m, moves = len(results.labels), results.effect_values

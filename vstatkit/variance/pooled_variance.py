@@ -44,10 +44,9 @@ from vstatkit.variance.formulas import noise_variance
 # Relative spread of variances about the expected ones: 0.03 to 0.26 over the points of
 # eight designs, and the error of the ratio.
 SPREAD = 0.3
-# The drift of the ratio: its logarithm is lower by this, over the root of n, than in
-# large samples. In eight combinations of designs and options with 50 to 2,000 rows it
-# was 2 to 5 with leaves of one row, and 8 with leaves of five.
-DRIFT = 6.0
+# The drift of the ratio: its logarithm is lower by this, over the root of the number of
+# leaves, than for large trees. It was 1 to 5 in designs of 50 to 2,000 rows.
+DRIFT = 3.0
 # Values of A over the typical one from which a point is near to the data.
 NEAR = 2.0
 LEAST_RATIO = 0.5  # smallest ratio of the variance to A
@@ -108,10 +107,10 @@ class ExpectedVariance(NamedTuple):
         )
 
 
-def correct_drift(ratio: float, n_block: int, n: int) -> float:
-    """Extrapolate the ratio from blocks of `n_block` units to all n.
+def correct_drift(ratio: float, on_blocks: float, leaves: float) -> float:
+    """Extrapolate the ratio from trees on blocks to trees with more leaves.
 
     >>> round(correct_drift(2.0, 400, 10_000), 3)
-    2.542
+    2.255
     """
-    return float(ratio * np.exp(DRIFT * (n_block**-0.5 - n**-0.5)))
+    return float(ratio * np.exp(DRIFT * (on_blocks**-0.5 - leaves**-0.5)))
