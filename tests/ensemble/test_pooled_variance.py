@@ -95,7 +95,6 @@ def test_many_trees_lead_to_the_jackknife():
     found, alone = forest._estimate(POINTS), pointwise(forest, POINTS)
     assert forest._pooled is None
     assert_array_equal(found.bse, alone.bse)
-    few = vs.ForestRegressor(500, max_samples=0.3, random_state=1).fit(X, y)
     orders = forest._orders
     assert typical_pooled_share(forest.design_, 200, orders) > 0.5
     assert typical_pooled_share(forest.design_, 10**6, orders) < 0.01
