@@ -24,6 +24,7 @@ from vstatkit.storage import atomic_files
 
 TREES, CLASSES, LINEAR, GIVEN = "trees.npz", "classes.npz", "linear.npz", "given.npz"
 BALANCED, COMPLETE, TEST = "balanced.npz", "complete.npz", "test.npz"
+POOLED = "pooled.npz"
 
 
 def make(place):
@@ -37,6 +38,10 @@ def make(place):
         BALANCED: vs.fit("y ~ x1", data, B=12, rng=1, design="balanced"),
         COMPLETE: vs.statistic("gini", data["y"], k=2, B="complete"),
     }
+    large = vs.datasets.mars(120, rng=1)
+    options = {"k": 120, "B": 20, "rng": 1, "min_samples_leaf": 2}
+    fits[POOLED] = vs.fit("y ~ x1 + x2", large, **options)
+    assert fits[POOLED].pooled is not None
     rng = np.random.default_rng(1)
     counts = rng.multinomial(5, np.full(9, 1 / 9), size=12)
     options = {"variance": "little_bags", "groups": np.arange(12) // 2}
@@ -499,6 +504,27 @@ HOSTILE = {
         CLASSES,
         array("tree_share_sizes", lambda a: _set(_set(a, 0, a[0] + 1), 1, a[1] - 1)),
     ),
+    "a leaf of a row outside": (POOLED, node("right", 120, leaf=True)),
+    "a list outside its tree": (POOLED, node("right", -(2**30), leaf=True)),
+    "a list from its middle": (POOLED, node("right", -3, leaf=True)),
+    "rows outside": (POOLED, array("tree_leaf_rows", lambda a: a + 120)),
+    "negative rows": (POOLED, array("tree_leaf_rows", lambda a: a - 200)),
+    "rows of floats": (POOLED, array("tree_leaf_rows", lambda a: a * 1.0)),
+    "fewer rows of leaves": (POOLED, array("tree_leaf_rows", lambda a: a[:-1])),
+    "no lengths of lists": (POOLED, array("tree_leaf_rows", lambda a: a * 0)),
+    "shares of leaves above one": (POOLED, array("tree_leaf_shares", lambda a: a + 1)),
+    "no shares of leaves": (POOLED, dropped("tree_leaf_shares")),
+    "fewer lists": (POOLED, array("tree_list_sizes", lambda a: a[:-1])),
+    "lists moved": (POOLED, array("tree_list_sizes", _move)),
+    "a negative pooled variance": (POOLED, array("pooled", lambda a: -a)),
+    "a pooled variance of others": (POOLED, array("pooled", lambda a: a[:-1])),
+    "residuals of fewer rows": (POOLED, array("row_residuals", lambda a: a[:-1])),
+    "infinite residuals": (POOLED, array("row_residuals", lambda a: a + np.inf)),
+    "a unit of zero": (POOLED, array("residual_unit", lambda a: a * 0)),
+    "units for rows": (POOLED, added("row_units", np.full(120, 120))),
+    "influences outside": (POOLED, array("leaf_indices", lambda a: a + 120)),
+    "influences of fewer": (POOLED, array("leaf_data", lambda a: a[:-1])),
+    "influences without bounds": (POOLED, dropped("effect_leaf_indptr")),
     "cycle": (TREES, node("right", 0)),
     "child is itself": (TREES, node("right", first_right)),
     "child is the left one": (TREES, node("right", lambda n, at: 2 * (at + 1))),

@@ -15,11 +15,13 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
     Parameters
     ----------
     n_estimators : int or "auto", default="auto"
-        Number of trees. "auto" grows 500 trees, and more until the Monte Carlo error of
-        a typical standard error, over up to 50 reference rows, is below 10 % of it, or
-        below 0.2 % of the scale of the response (half its range, or three robust
-        standard deviations). It stops at 5,000 trees, or at 16 million nodes (256 MB).
-        If the Monte Carlo error of a typical standard error is above 25 %, one
+        Number of trees. "auto" grows 500 trees, which are enough for standard errors
+        because these are pooled; see "Few trees" in the theory. Where variances cannot
+        be pooled (`boost`, `trend`, fewer than 100 rows, another `variance`), it grows
+        more until the Monte Carlo error of a typical standard error, over up to 50
+        reference rows, is below 10 % of it, or below 0.2 % of the scale of the response
+        (half its range, or three robust standard deviations). It stops at 5,000 trees,
+        or at 16 million nodes (256 MB). If that error is above 25 %, one
         `MonteCarloWarning` per fit recommends a number of trees.
     criterion : {"squared_error", "poisson", "absolute_error"}, default="squared_error"
         Criterion of the splits. Leaves predict the mean, or the median for
