@@ -45,9 +45,10 @@ BLOCK_DF = 6
 BLOCK_TREES = 20  # trees grown on each block
 BLOCK_LEAVES = 20  # least leaves of a tree on a block, by reducing `min_samples_leaf`
 ROWS = 400  # rows at which variances are added up
-# Trees that predict out of bag: as many predictions, within these bounds.
+# Trees that predict out of bag: as many predictions, and at most so many trees, but so
+# many trees for every row on average.
 OUT_OF_BAG_PREDICTIONS = 3_000_000
-OUT_OF_BAG_TREES = (30, 100)
+MOST_OUT_OF_BAG, LEAST_OUT_OF_BAG = 100, 12
 NEAR_TREES = 256  # trees whose pairs are compared at rows near to the data
 # Standard deviations, before it is measured, of the additional part of A near to the
 # data; and the least mean excess of A from which it is measured.
@@ -141,8 +142,9 @@ def out_of_bag_residuals(forest: ForestData) -> RowResiduals | None:
     """
     kernel, design = forest.kernel, forest.design
     n, K = len(kernel.y), kernel.n_outputs
-    low, high = OUT_OF_BAG_TREES
-    L = min(len(forest.trees), int(np.clip(OUT_OF_BAG_PREDICTIONS / n, low, high)))
+    least = LEAST_OUT_OF_BAG * design.n / design.n_absent
+    wanted = np.clip(OUT_OF_BAG_PREDICTIONS / n, least, MOST_OUT_OF_BAG)
+    L = min(len(forest.trees), int(wanted))
     total, squares, times = np.zeros((n, K)), np.zeros((n, K)), np.zeros((n, 1))
     origin = kernel.predict(forest.trees[0], np.ascontiguousarray(kernel.X[:1]))
     for b in range(L):
