@@ -87,7 +87,7 @@ def test_trees_are_as_large_as_planned(data, options):
     res = vs.fit("y ~ .", data, **{"k": 200, "B": 20, "rng": 1, **options})
     trees = res.predictor.learners
     kernel, rest = res.predictor.kernel, memory.OBJECT_BYTES
-    found = np.mean([tree.nodes.nbytes + tree.gains.nbytes for tree in trees])
+    found = np.mean([tree.nbytes for tree in trees])
     planned = learner_bytes(kernel, res.design, 600) - rest
     assert 0.7 < planned / found < 1.4
 
@@ -97,7 +97,7 @@ def test_trees_of_classes_are_within_a_factor_of_two(data, noise):
     drawn = np.random.default_rng(1).normal(size=600)
     kind = np.where(data["y"] + noise * drawn > 14, "a", "b")
     res = vs.fit("kind ~ .", data.drop(columns="y").assign(kind=kind), B=20, rng=1)
-    found = np.mean([tree.nodes.nbytes for tree in res.predictor.learners])
+    found = np.mean([tree.nbytes for tree in res.predictor.learners])
     planned = learner_bytes(res.predictor.kernel, res.design, 600)
     assert 0.5 < (planned - memory.OBJECT_BYTES) / found < 2.2
 

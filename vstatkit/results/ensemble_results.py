@@ -804,7 +804,7 @@ class EnsembleResults(EstimateTable):
         ...     res = vs.fit("y ~ .", data, at=at, B=500, rng=1, trend=trend)
         ...     print(res.bias_left().round(1).to_string(index=False))
          bias  std_error  share
-         -2.2        0.5   -2.2
+         -2.2        0.5   -2.0
          bias  std_error  share
           0.2        0.5    0.2
         """

@@ -15,7 +15,7 @@ from vstatkit.formula.linear_constraints import (
     join_restrictions,
     linear_constraint,
 )
-from vstatkit.inference.estimates import Estimates, ensemble_mean, estimate
+from vstatkit.inference.estimates import Estimates, ensemble_mean, estimate, ratio
 from vstatkit.inference.intervals import Support, Tails, band_critical_values
 from vstatkit.inference.linear_tests import (
     Covariance,
@@ -370,9 +370,16 @@ class EstimateTable(TabularModel):
         """The observation (or cluster) with the largest influence on each estimate.
 
         The label of the observation is in the column `unit`. Its `share` of the
-        sampling variance is corrected for the Monte Carlo error of the influences. None
+        sampling variance is corrected for the Monte Carlo error of the influences. If
+        variances are pooled, influences are those through the leaves of the trees. None
         for designs that draw learners in dependent groups.
         """
+        if self.estimates.expected is not None and self.leaf_influence is not None:
+            influence = self.leaf_influence.divide(self.estimates.unit)
+            places, squares = influence.largest_squares()
+            shares = np.minimum(ratio(squares, self.estimates.positive), 1.0)
+            table = {"unit": self.units[places], "share": shares}
+            return pd.DataFrame(table, self.labels)
         frame = most_influential(self.design, self.values, self.units)
         return None if frame is None else frame.set_axis(self.labels)
 

@@ -463,12 +463,7 @@ class PredictionResults(EstimateTable):
     @cached_property
     def leaf_influence(self) -> LeafInfluence | None:
         """Influence of the units if the splits of the trees were fixed."""
-        residuals = self.results.row_residuals
-        if self.estimates.expected is None or residuals is None:
-            return None
-        predictor = predictor_of(self.results)
-        kernel = cast("StoredTreeKernel", predictor.kernel)
-        return residuals.influence(kernel, predictor.learners, self.X)
+        return prediction_influence(self.results, self.X)
 
     @property
     def B(self) -> int:  # noqa: N802
@@ -626,6 +621,18 @@ def predict_with_errors(
     predictor = predictor_of(results)
     X, index = predictor.rows(data)
     return _predict_rows(results, X, predictor.labels(index), obs_method)
+
+
+def prediction_influence(results: "EnsembleResults", X: Floats) -> LeafInfluence | None:
+    """Compute the influence of the units on predictions if the splits were fixed.
+
+    None if variances are not pooled.
+    """
+    if results.row_residuals is None:
+        return None
+    predictor = predictor_of(results)
+    kernel = cast("StoredTreeKernel", predictor.kernel)
+    return results.row_residuals.influence(kernel, predictor.learners, X)
 
 
 def estimation_of(results: "EnsembleResults") -> Estimation:

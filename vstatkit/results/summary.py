@@ -323,11 +323,13 @@ def _range(shares: pd.Series) -> str:
 
 def _influence(table: EstimateTable) -> str | None:
     """Name the most influential observation, cluster or shard."""
-    if not enough_units(table) or table.estimates.expected is not None:
-        return None  # influences of few trees are mostly noise
+    if not enough_units(table):
+        return None
     shown = shown_rows(table.labels)
-    if len(shown) == len(table.labels):
+    pooled = table.estimates.expected is not None
+    if len(shown) == len(table.labels) or pooled:
         frame = table.most_influential
+        frame = None if frame is None else frame.iloc[shown]
     else:
         frame = most_influential(table.design, table.values[:, shown], table.units)
     if frame is None or not frame["share"].max() > 0:

@@ -23,7 +23,7 @@ from vstatkit.api import fit
 from vstatkit.exceptions import MonteCarloWarning, VstatkitError
 from vstatkit.forest import ForestClassifier, ForestRegressor
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.prediction_results import predictor_of
+from vstatkit.results.prediction_results import prediction_influence, predictor_of
 from vstatkit.storage.checkpoint import hash_arrays, hash_frame
 from vstatkit.studies.coverage import normal_quantile
 from vstatkit.studies.dgps import DGP
@@ -201,6 +201,7 @@ def _record_results(dgp: DGP, results: EnsembleResults) -> Record:
         values=predictor.values(X),
         labels=predictor.labels(index),
         effect_values=None,
+        leaf_influence=prediction_influence(results, X),
     )
     by_estimator = [results.with_variance(name) for name in ESTIMATORS.values()]
     bands = [

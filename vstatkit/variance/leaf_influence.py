@@ -94,6 +94,18 @@ class LeafInfluence:
         scale = (4 * np.sqrt((G - 1) / G)) ** 4
         return np.asarray(product.sum(axis=1) * scale).ravel()
 
+    def largest_squares(self) -> tuple[Ints, Floats]:
+        """Find the unit with the largest squared influence on every estimate.
+
+        Return its place and the square, in squares of `unit`.
+        """
+        whole = sum(self.groups[1:], self.groups[0])
+        own = (group.multiply(group) for group in self.groups)
+        squares = (whole.multiply(whole) - sum(own)).tocsr()
+        places = np.asarray(squares.argmax(axis=1)).ravel()
+        largest = np.asarray(squares.max(axis=1).todense()).ravel()
+        return places.astype(np.int64), np.maximum(largest, 0.0)
+
     def divide(self, unit: Floats) -> "LeafInfluence":
         """Divide the estimates by units, shape (m,)."""
         scaled = self.combine(sparse.diags_array(self.unit / unit))
