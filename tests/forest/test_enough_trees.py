@@ -192,7 +192,7 @@ def test_few_trees_are_enough_and_the_advice_is_stable():
             warnings.simplefilter("error")
             estimates = forest._estimate(X[:10] + 0.01)
         assert typical_error(forest, X[:10] + 0.01) < 0.12
-        assert (estimates.pooled_share > 0.7).all()
+        assert estimates.pooled_share.mean() > 0.7
         tolerance = Tolerance(0.1, pooled=True)
         advised.append(tolerance.learners_needed(estimates).item())
     assert max(advised) < 1.5 * min(advised)
