@@ -45,11 +45,13 @@ BLOCK_DF = 6
 BLOCK_TREES = 20  # trees grown on each block
 BLOCK_LEAVES = 20  # least leaves of a tree on a block, by reducing `min_samples_leaf`
 ROWS = 400  # rows at which variances are added up
+TREES = 256  # most trees whose variances are added up
+# Rows times trees of a block from which threads are worth their start.
+MANY_ROWS = 200_000
 # Trees that predict out of bag: as many predictions, and at most so many trees, but so
 # many trees for every row on average.
 OUT_OF_BAG_PREDICTIONS = 3_000_000
 MOST_OUT_OF_BAG, LEAST_OUT_OF_BAG = 100, 12
-NEAR_TREES = 256  # trees whose pairs are compared at rows near to the data
 # Standard deviations, before it is measured, of the additional part of A near to the
 # data; and the least mean excess of A from which it is measured.
 NEAR_SPREAD, LEAST_EXCESS = 2.0, 0.01
@@ -115,7 +117,7 @@ def measure_pooled_variance(
     # In the unit of the standardised response, squares do not overflow.
     scale = kernel.scale
     kernel = replace(kernel, centre=0.0, scale=1.0)
-    forest = forest._replace(kernel=kernel)
+    forest = forest._replace(kernel=kernel, trees=forest.trees[:TREES])
     residuals = out_of_bag_residuals(forest)
     if residuals is None:
         return None
@@ -264,6 +266,8 @@ def _grow_block(
         weights=None if kernel.weights is None else kernel.weights[rows],
         options=_block_options(kernel.options, k * per_unit, k / design.k),
     )
+    if rows.size * BLOCK_TREES < MANY_ROWS:
+        n_jobs = 1
     task = Task(part, own, X, unit_of_row, keep=True, oob=False)
     grown = evaluate(task, 0, BLOCK_TREES, n_jobs=n_jobs, progress=False)
     block = ForestData(part, own.with_size(BLOCK_TREES), unit_of_row, grown.learners)
@@ -313,8 +317,7 @@ def _measure_near(
     excess = float(np.maximum(A - NEAR * pooled.typical * zeta, 0.0).mean() / unit)
     if excess < LEAST_EXCESS:
         return 0.0
-    L = min(len(trees), NEAR_TREES)
-    sums = compare_presence(forest.design, L, values[:L], standardise=False)
+    sums = compare_presence(forest.design, len(trees), values, standardise=False)
     difference = factor * sums.q_1 - float(pooled.expected(A, zeta).mean() / unit)
     error = factor * sums.share_error / excess
     weight = NEAR_SPREAD**2 / (NEAR_SPREAD**2 + error**2)

@@ -3,7 +3,7 @@
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -158,8 +158,10 @@ class Tree:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        arrays = (getattr(self, item.name) for item in fields(self))
-        return sum(array.nbytes for array in arrays if array is not None)
+        size = self.nodes.nbytes + self.shares.nbytes + self.gains.nbytes
+        if self.leaf_rows is not None and self.leaf_shares is not None:
+            size += self.leaf_rows.nbytes + self.leaf_shares.nbytes
+        return size
 
     def forget_leaf_rows(self) -> "Tree":
         """Return the tree without the rows of its leaves."""

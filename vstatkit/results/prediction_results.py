@@ -662,6 +662,7 @@ def _predict_rows(
 TYPICAL_VALUES = 300  # most reference values whose moments are pooled
 TYPICAL_LEARNERS = 5000  # most learners whose predictions of them are pooled
 TYPICAL_DRAWS = 400_000_000  # most draws, learners times reference values, of them
+TYPICAL_TREES = 256  # most trees whose leaves give the influences at them
 FEWEST_LEARNERS = 50  # fewest learners from which their variances are estimated
 
 
@@ -691,7 +692,8 @@ def typical_estimates(
     if min(B, FEWEST_LEARNERS) > L or predictor.n_kept < L:
         return None
     part = predictor.first(L)
-    return how.of(part.values(some)[:L], part.powers(some, how))
+    powers = predictor.first(min(L, TYPICAL_TREES)).powers(some, how)
+    return how.of(part.values(some)[:L], powers)
 
 
 def typical_support(support: Support, typical: Estimates | None, units: int) -> Support:
