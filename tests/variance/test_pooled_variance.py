@@ -38,6 +38,15 @@ def test_noise_below_zero_stays_positive():
     assert (POOLED.expected(np.array([-1.0, 0.0]), np.ones(2)) > 0).all()
 
 
+def test_trees_that_agree_have_no_variance():
+    assert POOLED.expected(np.array([0.2]), np.zeros(1)) == 0
+    iris = vs.datasets.iris()
+    res = vs.fit("species ~ .", iris, B=100, k=150, rng=1, at=iris.iloc[[0, 60]])
+    assert res.pooled is not None
+    assert (res.bse[res.components.zeta_k == 0] == 0).all()
+    assert (res.conf_int()["upper"] - res.conf_int()["lower"] < 0.9).all()
+
+
 def components(V, B, n=400, zeta=1.0):
     """Components of the jackknife with k = n, for a raw sampling variance V."""
     design = IidDesign(n, n, True, 1)

@@ -228,7 +228,8 @@ def _learners_notes(results: EstimateTable) -> Iterator[str]:
             "B was grown until the Monte Carlo error of the Estimates' std err was "
             f"below {aim}; {reached:.1%} was reached."
         )
-    elif estimates.bounded.any() and not shards:  # too few learners for a forecast
+    elif (estimates.bounded.any() or estimates.expected is not None) and not shards:
+        # There are too few learners for a forecast, or more would not help much.
         yield f"{whose} has a Monte Carlo error of {reached:.0%}."
     else:
         needed = round_up(float(tolerance.learners_needed(estimates).max()))

@@ -66,12 +66,15 @@ class PooledVariance:
     __repr__ = short_repr
 
     def expected(self, fixed: Floats, zeta_k: Floats) -> Floats:
-        """Return the expected variances, from A and the variance of single trees."""
+        """Return the expected variances, from A and the variance of single trees.
+
+        They are zero where all trees agree.
+        """
         least = 0.1 * self.typical * zeta_k  # A is a difference, and may be negative
         A = np.maximum(fixed, least)
         excess = np.maximum(A - NEAR * self.typical * zeta_k, 0.0)
         far = min(self.ratio, 1.0) * A + self.split * zeta_k
-        return np.asarray(far + self.near * excess)
+        return np.where(zeta_k > 0, far + self.near * excess, 0.0)
 
     @property
     def split(self) -> float:
