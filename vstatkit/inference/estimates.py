@@ -225,7 +225,8 @@ class Estimates:
         """
         parts, orders = self.scaled, self.scaled.orders
         known = orders is not None and orders.share > 0
-        if parts.noise is None or orders is None or not known or self.expected:
+        pooled = self.expected is not None
+        if parts.noise is None or orders is None or not known or pooled:
             return self.positive
         V, s2 = parts.sampling, parts.mc_se**2
         typical = orders.factor * orders.share * parts.zeta_k
