@@ -39,7 +39,9 @@ LEAST_UNITS = 100  # least number of units whose blocks are large enough
 # Blocks are so few that trees on them have this many leaves, if possible.
 LEAVES_ON_BLOCKS = 300
 BLOCKS = (2, 8)  # fewest and most blocks
-MOST_BLOCK_UNITS = 4000  # most units of a block: the ratio hardly depends on it
+# Most rows of a block: the ratio hardly depends on it. There are more rows if these are
+# few clusters.
+MOST_BLOCK_ROWS, FEW_UNITS = 4000, 25
 # Degrees of freedom of the variances between blocks, by repeated partitions.
 BLOCK_DF = 6
 BLOCK_TREES = 20  # trees grown on each block
@@ -212,7 +214,8 @@ def measure_ratio(forest: ForestData, *, n_jobs: int | None = None) -> float:
     design = forest.design
     n, leaves = design.n, _count_leaves(forest.trees)
     n_blocks = int(np.clip(leaves / LEAVES_ON_BLOCKS, *BLOCKS))
-    size = min(n // n_blocks, MOST_BLOCK_UNITS)
+    most = int(MOST_BLOCK_ROWS * n / len(forest.kernel.y))
+    size = min(n // n_blocks, max(most, FEW_UNITS))
     partitions = -(-BLOCK_DF // (n_blocks - 1))
     variance = fixed = on_blocks = 0.0
     for partition in range(partitions):
