@@ -225,3 +225,10 @@ def test_new_points_take_their_features_from_several_rows():
     assert (single > X.min()).all()
     levels = np.array([[0.0], [1.0], [2.0]])
     assert np.isin(new_points(levels, (3,), rng), levels).all()
+
+
+def test_the_picture_of_convergence_ends_at_the_standard_error():
+    res = vs.fit("y ~ .", frame(9), B=120, k=200, rng=1)
+    assert res.pooled is not None
+    line = res.plot(kind="convergence").lines[0]
+    assert line.get_ydata()[-1] == pytest.approx(res.bse.item())

@@ -86,9 +86,16 @@ def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axe
         raise ValueError("a complete statistic has no Monte Carlo error to draw.")
     wanted = np.geomspace(min(B, max(50, B // 50)), B, 15)
     sizes = sorted({design.round_size(round(size), at_most=B) for size in wanted})
-    variance, orders = results.variance, results.orders
+    influence = results.leaf_influence
+    if influence is not None:
+        influence = influence.take([0])
     looks = [
-        estimate(design, results.values[:size, :1], variance, orders=orders)
+        estimate(
+            *(design, results.values[:size, :1], results.variance),
+            orders=results.orders,
+            pooled=results.pooled,
+            influence=influence,
+        )
         for size in sizes
     ]
     bse = np.array([look.bse[0] for look in looks])
