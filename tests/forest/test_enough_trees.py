@@ -121,7 +121,7 @@ def test_classes_have_enough_trees(sample):
     X, y = sample
     forest = vs.ForestClassifier(random_state=1).fit(X, np.digitize(y, [12, 16]))
     assert forest.n_estimators_ == 500
-    assert typical_error(forest, forest._reference) <= 0.12
+    assert typical_error(forest, forest._reference) <= 0.15
     forest = vs.ForestClassifier(random_state=1, variance="jackknife")
     forest.fit(X, np.digitize(y, [12, 16]))
     rows = watched_rows(forest._reference, 3)

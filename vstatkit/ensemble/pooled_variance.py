@@ -59,7 +59,9 @@ MOST_OUT_OF_BAG, LEAST_OUT_OF_BAG = 100, 12
 NEAR_SPREAD, LEAST_EXCESS = 2.0, 0.01
 PARENTS = 4  # most rows that the features of a new point come from
 LEAST_NEAR = -0.7  # smallest additional part, so that the sum stays above a part of A
-RATIO_ERROR = 0.12  # relative Monte Carlo error of the ratio; measured 0.06 to 0.15
+# Relative Monte Carlo error of the ratio that is expected, in simulations 0.06 to 0.15;
+# and the number of partitions whose differences have the same weight
+RATIO_ERROR, RATIO_ERROR_WEIGHT = 0.12, 3
 
 
 class ForestData(NamedTuple):
@@ -128,10 +130,11 @@ def measure_pooled_variance(
     spread = forest.predict(X).var(axis=0, ddof=1)
     fixed = residuals.powers(kernel, forest.trees, X).variance
     typical = fixed.sum() / spread.sum() if spread.sum() > 0 else 0.0
-    ratio = measure_ratio(forest, n_jobs=n_jobs)
+    ratio, error = measure_ratio(forest, n_jobs=n_jobs)
     if not (typical > 0 and ratio > 0):
         return None
-    pooled = PooledVariance(ratio, RATIO_ERROR, float(typical), 0.0)
+    spread = float(np.hypot(SPREAD, error))
+    pooled = PooledVariance(ratio, error, float(typical), 0.0, spread)
     # Single rows have much of the influence there, and higher orders a smaller part.
     near = _measure_near(forest, 1 / (1 + orders.rho / 2), residuals, pooled)
     unit = scale if kernel.n_classes is None else 1.0
@@ -203,13 +206,17 @@ def new_points(
     return np.ascontiguousarray(np.take_along_axis(X, places, axis=0))
 
 
-def measure_ratio(forest: ForestData, *, n_jobs: int | None = None) -> float:
+def measure_ratio(
+    forest: ForestData, *, n_jobs: int | None = None
+) -> tuple[float, float]:
     """Measure the ratio c of V to A, on forests that are grown on disjoint blocks.
 
     Every partition deals the units out to blocks, at random. A forest on each block
     predicts new points. The variance between blocks is that of the forests for samples
     of this size, after the Monte Carlo part is subtracted; both it and A are added up
-    over points, outputs and partitions.
+    over points, outputs and partitions. Return the ratio of both sums and its relative
+    error: from the differences between partitions, if there are several, averaged with
+    the error that is expected.
     """
     design = forest.design
     n, leaves = design.n, _count_leaves(forest.trees)
@@ -217,7 +224,7 @@ def measure_ratio(forest: ForestData, *, n_jobs: int | None = None) -> float:
     most = int(MOST_BLOCK_ROWS * n / len(forest.kernel.y))
     size = min(n // n_blocks, max(most, FEW_UNITS))
     partitions = -(-BLOCK_DF // (n_blocks - 1))
-    variance = fixed = on_blocks = 0.0
+    variances, fixed, on_blocks = np.zeros(partitions), np.zeros(partitions), 0.0
     for partition in range(partitions):
         rng = stream(design.seed, 2 + partition, Purpose.POOLING)
         dealt = rng.permutation(n)[: size * n_blocks].reshape(n_blocks, size)
@@ -234,11 +241,16 @@ def measure_ratio(forest: ForestData, *, n_jobs: int | None = None) -> float:
         means, spreads, splits, counts = map(np.array, zip(*parts, strict=True))
         on_blocks += float(counts.mean()) / partitions
         between = means.var(axis=0, ddof=1) - spreads.mean(axis=0) / BLOCK_TREES
-        variance += float(between.sum())
-        fixed += float(splits.mean(axis=0).sum())
-    if not fixed > 0:
-        return np.nan
-    return max(correct_drift(variance / fixed, on_blocks, leaves), LEAST_RATIO)
+        variances[partition] = between.sum()
+        fixed[partition] = splits.mean(axis=0).sum()
+    total = fixed.sum()
+    if not total > 0:
+        return np.nan, np.nan
+    raw = max(float(variances.sum() / total), LEAST_RATIO)
+    square = np.sum((variances - raw * fixed) ** 2) / (raw * total) ** 2 * partitions
+    weight = RATIO_ERROR_WEIGHT
+    error = np.sqrt((square + weight * RATIO_ERROR**2) / (partitions - 1 + weight))
+    return correct_drift(raw, on_blocks, leaves), float(error)
 
 
 def _count_leaves(trees: Sequence[Tree]) -> float:

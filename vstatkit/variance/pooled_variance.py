@@ -41,9 +41,9 @@ from vstatkit._typing import Floats
 from vstatkit.text import short_repr
 from vstatkit.variance.formulas import noise_variance
 
-# Relative spread of variances about the expected ones: 0.03 to 0.26 over the points of
-# eight designs, and the error of the ratio.
-SPREAD = 0.3
+# Relative spread of variances about the expected ones, besides the error of the ratio:
+# 0.03 to 0.26 over the points of eight designs.
+SPREAD = 0.27
 # The drift of the ratio: its logarithm is lower by this, over the root of the number of
 # leaves, than for large trees. It was 1 to 5 in designs of 50 to 2,000 rows.
 DRIFT = 3.0
@@ -61,7 +61,7 @@ class PooledVariance:
     error: float
     typical: float  # A over the variance of a single tree at new points, a
     near: float  # additional part of A at points near to the data, gamma
-    spread: float = SPREAD  # tau
+    spread: float  # relative spread of variances about the expected ones, tau
 
     __repr__ = short_repr
 
