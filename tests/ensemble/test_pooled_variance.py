@@ -232,3 +232,12 @@ def test_the_picture_of_convergence_ends_at_the_standard_error():
     assert res.pooled is not None
     line = res.plot(kind="convergence").lines[0]
     assert line.get_ydata()[-1] == pytest.approx(res.bse.item())
+
+
+def test_adopted_forests_of_ours_are_pooled_at_other_points():
+    data = frame(10)
+    X, y = data.drop(columns="y"), data["y"]
+    forest = vs.ForestRegressor(80, random_state=1).fit(X, y)
+    adopted = vs.from_sklearn(forest, X, y, at=X.head(4))
+    errors = forest.predict(X.head(4), return_std=True)[1]
+    assert_allclose(adopted.bse, errors, rtol=1e-6)

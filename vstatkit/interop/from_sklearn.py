@@ -25,7 +25,7 @@ from vstatkit.kernels.tree import response_bounds
 from vstatkit.kernels.user_defined import predict_columns
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.marginal_effects import column_names
-from vstatkit.results.prediction_results import predictor_of
+from vstatkit.results.prediction_results import prediction_influence, predictor_of
 from vstatkit.variance.higher_orders import reference_rows
 
 N_TREES = 10  # number of trees that are compared with the training data
@@ -367,5 +367,10 @@ def _own_results(
     if at is not None:
         rows, index = predictor.rows(at)
         values, labels = predictor.values(rows), predictor.labels(index)
-        results = changed(results, values=values, labels=labels)
+        results = changed(
+            results,
+            values=values,
+            labels=labels,
+            leaf_influence=prediction_influence(results, rows),
+        )
     return results if variance == "auto" else results.with_variance(variance)

@@ -143,7 +143,8 @@ def continue_fit(
     )
     evaluation, scores = centred_fit.evaluation, results.scores
     if moves is not None:
-        moves = replace(moves, values=evaluation.values[:, n_query:])
+        values = evaluation.values[:, n_query:]
+        moves = replace(moves, values=values, leaf_influence=None)
     if predictor is not None:
         predictor = replace(predictor, learners=evaluation.learners)
     oob = evaluation.oob
