@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 def with_pooled_variance(results: "EnsembleResults") -> "EnsembleResults":
     """Add the pooled variance to a forest with so few trees that it matters.
 
-    The trees and the training data must be at hand. Stacked learners are left as they
-    are.
+    This needs the trees and the training data. Stacked learners are left as they are.
     """
     predictor, recipe, orders = results.predictor, results.recipe, results.orders
     if results.pooled is not None or not ESTIMATORS[results.variance].beyond:
