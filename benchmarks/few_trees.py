@@ -8,9 +8,9 @@ points in .85 to 1.25, 10 % to 90 % of the points in .65 to 1.6, and coverage of
 expectation of the forest of 92 to 98 %. `pooled` is the default (see
 `vstatkit.variance.pooled_variance`), `pointwise` the jackknife of each point alone.
 
-The constants of the pooled variance were chosen on the first four designs, and on the
-simulations of its docstring. Four designs were kept aside, and two more, "many
-predictors" and "binary response", were added after the constants were fixed.
+The rules and constants of the pooled variance were chosen on the first four designs,
+and on those of `few_trees_real.py`. The other six had no part in that, although four of
+them were measured once with an earlier version.
 
 `python -m benchmarks.few_trees --n 500 2000 --trees 100 500` measures the designs that
 the rule was developed on, and with `--aside` the others.

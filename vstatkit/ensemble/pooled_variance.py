@@ -127,14 +127,14 @@ def measure_pooled_variance(
         return None
     rng = stream(design.seed, 1, Purpose.POOLING)
     X = new_points(kernel.X, kernel.levels, rng)
-    spread = forest.predict(X).var(axis=0, ddof=1)
-    fixed = residuals.powers(kernel, forest.trees, X).variance
-    typical = fixed.sum() / spread.sum() if spread.sum() > 0 else 0.0
+    single = forest.predict(X).var(axis=0, ddof=1).sum()
+    fixed = residuals.powers(kernel, forest.trees, X).variance.sum()
+    typical = float(fixed / single) if single > 0 else 0.0
     ratio, error = measure_ratio(forest, n_jobs=n_jobs)
     if not (typical > 0 and ratio > 0):
         return None
     spread = float(np.hypot(SPREAD, error))
-    pooled = PooledVariance(ratio, error, float(typical), 0.0, spread)
+    pooled = PooledVariance(ratio, error, typical, 0.0, spread)
     # Single rows have much of the influence there, and higher orders a smaller part.
     near = _measure_near(forest, 1 / (1 + orders.rho / 2), residuals, pooled)
     unit = scale if kernel.n_classes is None else 1.0

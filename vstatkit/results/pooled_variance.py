@@ -3,13 +3,11 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 from scipy import sparse
 
 from vstatkit.ensemble.pooled_variance import ForestData, measure_pooled_variance
 from vstatkit.kernels.leaf_weights import has_leaf_rows
 from vstatkit.kernels.tree import TreeKernel
-from vstatkit.variance.leaf_influence import LeafInfluence
 from vstatkit.variance.registry import ESTIMATORS
 
 if TYPE_CHECKING:
@@ -53,11 +51,6 @@ def with_pooled_variance(results: "EnsembleResults") -> "EnsembleResults":
         results,
         pooled=pooled,
         row_residuals=residuals,
-        leaf_influence=_rows(influence, m),
+        leaf_influence=influence.take(slice(m)),
         effect_values=moves,
     )
-
-
-def _rows(influence: LeafInfluence, m: int) -> LeafInfluence:
-    """Take the influence on the first m values."""
-    return influence.take(np.arange(m))

@@ -12,12 +12,12 @@ variance A(x) that the prediction would have if all splits were fixed
     + \gamma \max \{ A(x) - 2 a \, \zeta_k(x), 0 \} , \qquad
     \beta = (c - 1) \, a, \qquad a = \frac{\sum_x A(x)}{\sum_x \zeta_k(x)} ,
 
-with sums over training rows that are predicted out of bag: they are new to the trees.
+with sums over new points, each of which takes its features from several training rows.
 The ratio c of V to A at new points is the same for samples of different sizes, but for
 a slow drift. It is measured where V is known: as the variance between small forests on
-disjoint blocks of the data, at rows of other blocks. :math:`\gamma` makes the sums of
-both sides equal at training rows, which are near to the data; there the jackknife is
-precise enough once it is summed over rows.
+disjoint blocks of the data. :math:`\gamma` makes the sum of :math:`V_0` over training
+rows, which are near to the data, equal to that of the jackknife, which is precise
+enough once it is summed.
 
 The estimate is the mean of :math:`V_0` and the jackknife V, weighted by precision,
 
